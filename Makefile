@@ -1,0 +1,45 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up .venv themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+# The CPU build of torch; any looser request pulls in gigabytes of GPU packages.
+TORCH  := torch==2.13.0
+
+.PHONY: help demo test lint format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+# Two stamps: the core install (what a user gets) and everything that development needs.
+$(VENV)/.core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install $(TORCH)
+	$(PIP) install -e '.[train,dev]'
+	touch $@
+
+demo: $(VENV)/.core  ## edit captions of real photographs
+	$(BIN)/python -m capedit.demo
+
+test: $(VENV)/.dev lint  ## lint, types and all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.dev  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## the measurements that need no outside data (see benchmarks/README.md)
+	$(BIN)/python benchmarks/alignment.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
