@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from capedit.errors import CapeditError
+
 
 class Op(StrEnum):
     """What happens to a token. REPLACE and MOVE are always a linked DELETE and ADD underneath."""
@@ -16,7 +18,7 @@ class Op(StrEnum):
     MOVE = "MOVE"
 
 
-class EditError(ValueError):
+class EditError(CapeditError):
     """An edit that cannot be: a malformed script, or JSON that does not describe one."""
 
 
