@@ -14,9 +14,8 @@ import argparse
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +75,7 @@ def conditions(normalisation: str, padding: str) -> Iterator[None]:
     kept = efficientnet.PIXEL_MEAN, efficientnet.PIXEL_SCALE, efficientnet.same_padding
     mean, scale = (torch.tensor(values).view(3, 1, 1) for values in NORMALISATIONS[normalisation])
     efficientnet.PIXEL_MEAN, efficientnet.PIXEL_SCALE = mean, scale  # type: ignore[assignment]
-    efficientnet.same_padding = PADDINGS[padding]
+    efficientnet.same_padding = PADDINGS[padding]  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -125,7 +125,7 @@ class Block(nn.Module):
         self.shortcut = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x if self.expand is None else self.expand(x)
+        y: Tensor = x if self.expand is None else self.expand(x)
         y = self.project(self.depthwise(y))
         return x + y if self.shortcut else y
 
@@ -143,9 +143,7 @@ class EfficientNetLite(nn.Module):
             blocks = nn.Sequential()
             for index in range(stage.repeats):
                 stride = stage.stride if index == 0 else 1
-                blocks.append(
-                    Block(width, stage.width, kernel=stage.kernel, stride=stride, expansion=stage.expansion)
-                )
+                blocks.append(Block(width, stage.width, kernel=stage.kernel, stride=stride, expansion=stage.expansion))
                 width = stage.width
             self.stages.append(blocks)
         self.head = ConvNorm(width, config.dim)

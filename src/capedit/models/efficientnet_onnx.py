@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,6 +21,7 @@ from capedit.models.efficientnet import (
     LITE_CONFIGS,
     PIXEL_MEAN,
     PIXEL_SCALE,
+    Block,
     ConvNorm,
     EfficientNetLite,
     load_published,
@@ -47,9 +49,11 @@ class _Graph:
         """A float32 weight, stored as `weight_type`; the runtime folds the cast away when it loads the file."""
         if self.weight_type is np.float32:
             return self.constant(name, value)
-        return self.node("Cast", [self.constant(f"{name}.stored", value.astype(self.weight_type))], to=TensorProto.FLOAT)
+        return self.node(
+            "Cast", [self.constant(f"{name}.stored", value.astype(self.weight_type))], to=TensorProto.FLOAT
+        )
 
-    def node(self, kind: str, inputs: list[str], **attributes: object) -> str:
+    def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
         output = f"{kind.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
         return output
@@ -88,15 +92,16 @@ def export_onnx(
     """Write the network's final map as an ONNX file; `name` is what the encoder will be called."""
     side = resolution or network.config.resolution
     graph = _Graph(weight_type)
-    graph.constant("zero", np.float32(0.0).reshape(()))
-    graph.constant("six", np.float32(6.0).reshape(()))
+    graph.constant("zero", np.array(0.0, np.float32))
+    graph.constant("six", np.array(6.0, np.float32))
     x = graph.node("Cast", ["pixels"], to=TensorProto.FLOAT)
-    x = graph.node("Sub", [x, graph.constant("pixel_mean", np.float32(PIXEL_MEAN).reshape(()))])
-    x = graph.node("Div", [x, graph.constant("pixel_scale", np.float32(PIXEL_SCALE).reshape(()))])
+    x = graph.node("Sub", [x, graph.constant("pixel_mean", np.array(PIXEL_MEAN, np.float32))])
+    x = graph.node("Div", [x, graph.constant("pixel_scale", np.array(PIXEL_SCALE, np.float32))])
     x = graph.node("Transpose", [x], perm=[0, 3, 1, 2])
     x, size = graph.conv_norm(network.stem, x, side)
     for stage in network.stages:
         for block in stage.children():
+            assert isinstance(block, Block)
             start = x
             if block.expand is not None:
                 x, size = graph.conv_norm(block.expand, x, size)
@@ -108,9 +113,7 @@ def export_onnx(
     graph.nodes.append(helper.make_node("Transpose", [x], ["features"], name="features", perm=[0, 2, 3, 1]))
 
     pixels = helper.make_tensor_value_info("pixels", TensorProto.UINT8, ["batch", side, side, 3])
-    features = helper.make_tensor_value_info(
-        "features", TensorProto.FLOAT, ["batch", size, size, network.config.dim]
-    )
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, ["batch", size, size, network.config.dim])
     model = helper.make_model(
         helper.make_graph(graph.nodes, name, [pixels], [features], graph.weights),
         opset_imports=[helper.make_opsetid("", OPSET)],

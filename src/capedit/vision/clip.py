@@ -1,0 +1,82 @@
+"""CLIP's patch tokens through `open_clip`, for those who have its weights: the extra `[clip]`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from capedit.errors import CapeditError
+from capedit.vision.image import ImageSource, load_image
+from capedit.vision.tokens import VisualTokens, grid_corners
+
+_TREATMENT = "clip-squash-bicubic-1"
+_BATCH = 8
+
+
+class ClipEncoder:
+    """The vision transformer of an `open_clip` model; each patch is a region.
+
+    As in the grid encoder the whole image is squashed to the square, where CLIP itself would crop the middle.
+    """
+
+    def __init__(self, model: str = "ViT-B-32", pretrained: str | None = "laion2b_s34b_b79k") -> None:
+        """`pretrained` is a tag or a file that `open_clip` knows; None leaves the weights random."""
+        try:
+            import open_clip  # type: ignore[import-not-found]
+            import torch
+        except ImportError as error:
+            raise CapeditError(f"CLIP needs the extra: pip install 'capedit[clip]' ({error})") from error
+        self._torch = torch
+        self._visual: Any = open_clip.create_model(model, pretrained=pretrained).visual.eval()
+        if not hasattr(self._visual, "output_tokens"):
+            raise CapeditError(f"CLIP model {model}: its image tower gives no patch tokens; take a ViT")
+        self._visual.output_tokens = True
+        size = self._visual.image_size
+        self._side = int(size[0] if isinstance(size, tuple | list) else size)
+        mean = getattr(self._visual, "image_mean", None) or open_clip.OPENAI_DATASET_MEAN
+        std = getattr(self._visual, "image_std", None) or open_clip.OPENAI_DATASET_STD
+        self._mean, self._std = np.float32(mean), np.float32(std)
+        self._name = f"open_clip {model} {pretrained or 'random'}"
+        digest = hashlib.sha256(_TREATMENT.encode())
+        for key, value in sorted(self._visual.state_dict().items()):
+            digest.update(key.encode())
+            digest.update(value.detach().cpu().numpy().tobytes())
+        self._hash = digest.hexdigest()[:16]
+        self._dim: int = self._run(np.zeros((1, self._side, self._side, 3), dtype=np.uint8)).shape[2]
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def hash(self) -> str:
+        return self._hash
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
+        tokens: list[VisualTokens] = []
+        for start in range(0, len(images), _BATCH):
+            patches = self._run(np.stack([self._prepare(image) for image in images[start : start + _BATCH]]))
+            side = round(patches.shape[1] ** 0.5)
+            tokens.extend(VisualTokens.from_regions(one, grid_corners(side, side)) for one in patches)
+        return tokens
+
+    def _prepare(self, image: ImageSource) -> NDArray[np.uint8]:
+        square = load_image(image).resize((self._side, self._side), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        return np.asarray(square)
+
+    def _run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """(B, S, S, 3) -> (B, patches, D)."""
+        normal = (pixels.astype(np.float32) / 255 - self._mean) / self._std
+        with self._torch.inference_mode():
+            _, patches = self._visual(self._torch.from_numpy(normal.transpose(0, 3, 1, 2).copy()))
+        result: NDArray[np.float32] = patches.float().numpy()
+        return result
