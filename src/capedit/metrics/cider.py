@@ -9,7 +9,7 @@ instance scores 0 with its own document frequencies (log 1 - log 1): give it a s
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import chain
+from itertools import islice
 
 import numpy as np
 
@@ -48,15 +48,12 @@ def weighted_chunks(
     must begin anew each time, as a list does. A corpus of one chunk is read only once.
     """
     if frequencies is None:
-        passing = chunks(pairs)
-        first = next(passing, None)
-        second = next(passing, None)
-        if first is not None and second is None:
-            yield first, [_idf(grams.document_count, len(first)) for grams in first.grams]
+        first_two = list(islice(chunks(pairs), 2))
+        if len(first_two) == 1:
+            (chunk,) = first_two
+            yield chunk, [_idf(grams.document_count, len(chunk)) for grams in chunk.grams]
             return
-        frequencies = DocumentFrequencies()
-        for chunk in chain(filter(None, (first, second)), passing):
-            frequencies.update(chunk)
+        frequencies = DocumentFrequencies.from_pairs(pairs)
     for chunk in chunks(pairs):
         yield chunk, [_idf(frequencies.counts(names), frequencies.documents) for names in chunk.fingerprints]
 

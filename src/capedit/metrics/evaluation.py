@@ -156,7 +156,7 @@ def _score_chunk(
     chunk: Chunk, weights: Sequence[FloatArray], spice: SpiceScorer | None, word_pairs: WordPairs | None
 ) -> _Scored:
     sentences = chunk.sentences()
-    hypotheses = [sentences[i] for i in chunk.hypotheses]
+    hypotheses = [sentences[i] for i in chunk.hypotheses.tolist()]
     columns = {
         "ROUGE-L": rouge_l_of_chunk(chunk),
         "CIDEr-D": cider_of_chunk(chunk, weights, CiderKind.CIDER_D),

@@ -90,13 +90,11 @@ def bundled_word_pairs() -> WordPairs:
 def find_breaks(tokens: Sequence[str], pairs: WordPairs | None = None) -> list[int]:
     """Where a caption is broken: position i stands for the seam before token i, len(tokens) for the end."""
     table = (pairs or bundled_word_pairs()).probability
-    breaks: list[int] = []
-    previous = START
-    for position, token in enumerate([*tokens, END]):
-        if previous == token or (previous in _PREVIOUS and token in _NEXT and table.get((previous, token), 0.0) < RARE):
-            breaks.append(position)
-        previous = token
-    return breaks
+    return [
+        position
+        for position, (previous, token) in enumerate(pairwise([START, *tokens, END]))
+        if previous == token or (previous in _PREVIOUS and token in _NEXT and table.get((previous, token), 0.0) < RARE)
+    ]
 
 
 def is_broken(tokens: Sequence[str], pairs: WordPairs | None = None) -> bool:

@@ -11,9 +11,9 @@ one whose only reference is empty, so that every instance has a defined score.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import cast
 
 import numpy as np
@@ -30,7 +30,9 @@ FloatArray = NDArray[np.float64]
 
 MAX_ORDER = 4
 CHUNK_TOKENS = 1 << 18
-"""Tokens of a chunk, more or less: about 70 MB while it is being scored."""
+"""Tokens of a chunk, at most: about 70 MB while it is being scored."""
+_BATCH = 8192  # instances of a chunk, at most
+_CHARACTERS_A_TOKEN = 4  # to guess the size of a chunk before it is split
 _BREAK = "\ue000\ue001"  # private-use characters, never part of a text
 _POSITION_BITS = 21  # position, word id and (n-1)-gram id, each below 2^21, share one 64-bit sort key
 
@@ -38,11 +40,6 @@ _POSITION_BITS = 21  # position, word id and (n-1)-gram id, each below 2^21, sha
 def tokens(caption: Caption) -> Sequence[str]:
     """The tokens of a caption."""
     return caption.split() if isinstance(caption, str) else caption
-
-
-def reference_list(references: References) -> Sequence[Caption]:
-    """The references as a list; none at all counts as one empty one."""
-    return [references] if isinstance(references, str) else references or [""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +75,15 @@ class Grams:
 
 
 class Chunk:
-    """The sentences of some instances, each hypothesis followed by its references, and all their n-grams."""
+    """The sentences of some instances, each hypothesis followed by its references, and all their n-grams.
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
-        sentences: list[Caption] = []
-        reference_counts: list[int] = []
-        for hypothesis, references in pairs:
-            several = reference_list(references)
-            sentences.append(hypothesis)
-            sentences.extend(several)
-            reference_counts.append(len(several))
+    Made by `chunks`, which keeps them small enough.
+    """
+
+    def __init__(self, sentences: Sequence[Caption], reference_counts: Sequence[int]) -> None:
         self.words, self.word_ids, self.lengths = _numbered(sentences)
         if len(self.word_ids) >> _POSITION_BITS:
-            raise ValueError(f"a chunk has {len(self.word_ids)} tokens, more than {1 << _POSITION_BITS}")
+            raise ValueError(f"one instance has {len(self.word_ids)} tokens, more than {1 << _POSITION_BITS}")
         self.starts: IntArray = np.cumsum(self.lengths) - self.lengths
         self.reference_counts: IntArray = np.array(reference_counts, np.int64)
         sentence_counts = self.reference_counts + 1
@@ -109,8 +102,9 @@ class Chunk:
 
     def sentences(self) -> list[list[str]]:
         """The tokens of every sentence."""
-        flat = [self.words[i] for i in self.word_ids]
-        return [flat[start : start + length] for start, length in zip(self.starts, self.lengths, strict=True)]
+        flat = [self.words[i] for i in self.word_ids.tolist()]
+        ends = np.cumsum(self.lengths).tolist()
+        return [flat[start:end] for start, end in zip(self.starts.tolist(), ends, strict=True)]
 
     @cached_property
     def grams(self) -> tuple[Grams, ...]:
@@ -165,10 +159,7 @@ class Chunk:
     @cached_property
     def word_fingerprints(self) -> NDArray[np.uint64]:
         """A 64-bit name for every word of the chunk."""
-        digests = b"".join(
-            blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in self.words
-        )
-        return np.frombuffer(digests, "<u8").astype(np.uint64)
+        return np.frombuffer(b"".join(map(_digest, self.words)), "<u8").astype(np.uint64)
 
     @cached_property
     def fingerprints(self) -> tuple[NDArray[np.uint64], ...]:
@@ -190,18 +181,10 @@ class Chunk:
 
 
 def chunks(pairs: Iterable[Pair], chunk_tokens: int = CHUNK_TOKENS) -> Iterator[Chunk]:
-    """Pairs as chunks of about `chunk_tokens` tokens, in order."""
-    gathered: list[Pair] = []
-    size = 0
-    for pair in pairs:
-        hypothesis, references = pair
-        gathered.append(pair)
-        size += _rough_length(hypothesis) + sum(map(_rough_length, reference_list(references)))
-        if size >= chunk_tokens:
-            yield Chunk(gathered)
-            gathered, size = [], 0
-    if gathered:
-        yield Chunk(gathered)
+    """Pairs as chunks of at most about `chunk_tokens` tokens, in order."""
+    passing = iter(pairs)
+    while batch := list(islice(passing, _BATCH)):
+        yield from _small_chunks(batch, chunk_tokens)
 
 
 def rereadable(pairs: Iterable[Pair]) -> Iterable[Pair]:
@@ -209,15 +192,32 @@ def rereadable(pairs: Iterable[Pair]) -> Iterable[Pair]:
     return list(pairs) if isinstance(pairs, Iterator) else pairs
 
 
-def _rough_length(caption: Caption) -> int:
-    """Tokens of a caption without splitting it, and one more, so that empty captions fill a chunk too."""
-    return 1 + (len(caption) // 4 if isinstance(caption, str) else len(caption))
+def _small_chunks(batch: Sequence[Pair], chunk_tokens: int) -> Iterator[Chunk]:
+    """A batch as one chunk, or its halves where it is too large."""
+    sentences: list[Caption] = []
+    reference_counts: list[int] = []
+    for hypothesis, references in batch:
+        several = [references] if isinstance(references, str) else references or [""]
+        sentences.append(hypothesis)
+        sentences.extend(several)
+        reference_counts.append(len(several))
+    size = sum(map(len, sentences)) // (_CHARACTERS_A_TOKEN if _all_text(sentences) else 1)
+    if size <= chunk_tokens or len(batch) == 1:
+        yield Chunk(sentences, reference_counts)
+    else:
+        middle = len(batch) // 2
+        yield from _small_chunks(batch[:middle], chunk_tokens)
+        yield from _small_chunks(batch[middle:], chunk_tokens)
+
+
+def _all_text(sentences: Sequence[Caption]) -> bool:
+    return set(map(type, sentences)) <= {str}
 
 
 def _numbered(sentences: Sequence[Caption]) -> tuple[list[str], IntArray, IntArray]:
     """The different words; all sentences as word numbers, end to end; the length of each sentence."""
     number: defaultdict[str, int] = defaultdict(count().__next__)
-    if all(isinstance(sentence, str) for sentence in sentences):
+    if _all_text(sentences):
         # One long split is several times faster than thousands of short ones. A break marks where sentences end.
         flat = f" {_BREAK} ".join(cast(Sequence[str], sentences)).split()
         word_ids = np.fromiter(map(number.__getitem__, flat), np.int64, len(flat))
@@ -226,7 +226,7 @@ def _numbered(sentences: Sequence[Caption]) -> tuple[list[str], IntArray, IntArr
         if len(breaks) == max(len(sentences) - 1, 0):  # else a caption contains the break itself
             lengths = np.diff(breaks, prepend=-1, append=len(flat)) - 1
             return list(number), word_ids[~is_break], lengths[: len(sentences)]
-    split = [tokens(sentence) for sentence in sentences]
+    split = [sentence.split() if isinstance(sentence, str) else sentence for sentence in sentences]
     lengths = np.fromiter(map(len, split), np.int64, len(split))
     flat_ids = map(number.__getitem__, chain.from_iterable(split))
     word_ids = np.fromiter(flat_ids, np.int64, int(lengths.sum()))
@@ -238,6 +238,11 @@ def _changes(values: IntArray) -> NDArray[np.bool_]:
     changed = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=changed[1:])
     return changed
+
+
+@lru_cache(maxsize=1 << 17)
+def _digest(word: str) -> bytes:
+    return blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
