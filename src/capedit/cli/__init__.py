@@ -1,20 +1,25 @@
 """The command line: one table of commands, each a thin door to the library."""
 
 import sys
+from collections.abc import Callable
 
 import typer
 
 from capedit.cli.console import ExitCode, fail
 from capedit.cli.convert import convert
 from capedit.cli.diff import diff
+from capedit.cli.features import features
+from capedit.cli.score import score
 from capedit.cli.stats import stats
 from capedit.cli.version import version
 from capedit.errors import CapeditError
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "diff": diff,
     "convert": convert,
     "stats": stats,
+    "score": score,
+    "features": features,
     "version": version,
 }
 

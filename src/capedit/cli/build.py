@@ -1,0 +1,229 @@
+"""`capedit build`: the benchmarks, the scorer that COCO-EE needs, and a page of examples."""
+
+import json as json_module
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from capedit.cli.console import err, out, print_json
+from capedit.data import DataError, open_dataset, write_dataset
+from capedit.data.builders import CocoEeOptions, Mode, build_coco_ee, flickr30k_ee, read_esnli
+from capedit.data.builders.captions import CaptionTable, read_coco_captions
+from capedit.data.builders.examples import examples_page, sample
+from capedit.data.builders.filters import ContentOverlap, Meaning
+from capedit.data.builders.split import read_held_out
+from capedit.errors import CapeditError
+
+if TYPE_CHECKING:
+    from capedit.data.builders.candidates import Scorer
+
+build = typer.Typer(help="Rebuild the benchmarks.", no_args_is_help=True)
+
+
+class MeaningFilter(StrEnum):
+    """What judges whether a candidate means something else. `overlap` is a stand-in that needs no parser."""
+
+    SPICE = "spice"
+    OVERLAP = "overlap"
+
+
+Captions = Annotated[
+    list[Path], typer.Option("--captions", help="COCO caption files; with val2014 as well, restval is included.")
+]
+HeldOut = Annotated[
+    list[Path],
+    typer.Option(
+        "--held-out", help="Lists of image ids to leave out, or Karpathy's dataset_coco.json (its val and test)."
+    ),
+]
+Features = Annotated[Path | None, typer.Option("--features", help="Feature store of the images (`capedit features`).")]
+ImageKey = Annotated[str, typer.Option(help="What the feature store calls an image.")]
+Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@build.command("flickr30k-ee")
+def build_flickr30k_ee(
+    source: Annotated[Path, typer.Argument(help="The e-SNLI-VE csv file of a split.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Where the instances go.", show_default=False)],
+    mode: Annotated[
+        Mode, typer.Option(help="as-released repeats the published files, their bug included.")
+    ] = Mode.FIXED,
+    json: Json = False,
+) -> None:
+    """Rebuild Flickr30K-EE: contradictions of a picture, to be edited into what it shows."""
+    written = write_dataset(flickr30k_ee(read_esnli(source), mode), output)
+    if json:
+        print_json({"instances": written.count, "mode": mode, "out": str(output)})
+        return
+    out.print(f"{written.count} instances ({mode}) in {output}")
+
+
+@build.command("coco-ee")
+def build_coco(
+    captions: Captions,
+    held_out: HeldOut,
+    output: Annotated[Path, typer.Option("--out", "-o", help="Where the instances go.", show_default=False)],
+    scorer: Annotated[
+        str, typer.Option(help="Folder of a dual encoder (`capedit build dual-encoder`), or clip:MODEL[:PRETRAINED].")
+    ],
+    features: Features = None,
+    images: Annotated[
+        str | None, typer.Option(help="For clip: where pictures are, such as 'train2014/{image_id:012d}.jpg'.")
+    ] = None,
+    image_key: ImageKey = "{image_id:012d}",
+    meaning: Annotated[MeaningFilter, typer.Option(help="The judge of step 3.")] = MeaningFilter.SPICE,
+    candidates: Annotated[int, typer.Option(min=1, help="Best-scored captions of other images.")] = 300,
+    draw: Annotated[int, typer.Option(min=1, help="How many of them are drawn at random.")] = 30,
+    min_bleu2: Annotated[float, typer.Option(help="Candidates need a BLEU-2 above this.")] = 0.4,
+    min_bleu3: Annotated[float, typer.Option(help="Candidates need a BLEU-3 above this.")] = 0.3,
+    max_meaning: Annotated[
+        float | None, typer.Option(help="... and SPICE (default 0.35) or the stand-in (0.40) below this.")
+    ] = None,
+    seed: Seed = 0,
+    work: Annotated[Path | None, typer.Option(help="Folder of finished chunks; default OUT.work.")] = None,
+    json: Json = False,
+) -> None:
+    """Rebuild COCO-EE. Stopped, it goes on when called again. What each filter removed: OUT.report.json."""
+    table = _training_captions(captions, held_out)
+    limit = max_meaning if max_meaning is not None else (0.35 if meaning is MeaningFilter.SPICE else 0.40)
+    options = CocoEeOptions(candidates, draw, min_bleu2, min_bleu3, limit, seed)
+    with _progress() as progress:
+        task = progress.add_task("images", total=len(table))
+        built = build_coco_ee(
+            table,
+            _scorer(scorer, features, images, image_key),
+            _meaning(meaning),
+            options,
+            work or output.with_name(output.name + ".work"),
+            watch=lambda done, total: progress.update(task, completed=done),
+        )
+    write_dataset(built.instances(), output)
+    report = {"caption_files": [path.name for path in captions], **built.report}
+    report_path = output.with_suffix(".report.json")
+    report_path.write_text(json_module.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if json:
+        print_json({**report, "out": str(output)})
+        return
+    out.print(f"{report['candidates_drawn']} candidates of {report['images']} images")
+    for step in built.report["filters"]:
+        out.print(f"  {step['step']}: {step['removed']} removed, {step['left']} left")
+    out.print(f"{len(built)} instances of {report['images_with_instances']} images in {output}; report: {report_path}")
+
+
+@build.command("dual-encoder")
+def build_dual_encoder(
+    captions: Captions,
+    held_out: HeldOut,
+    features: Annotated[Path, typer.Option("--features", help="Feature store of the images (`capedit features`).")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the weights.", show_default=False)],
+    image_key: ImageKey = "{image_id:012d}",
+    steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 1600,
+    batch_size: Annotated[int, typer.Option(min=2, help="Images a step, each with one caption.")] = 512,
+    learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 1e-3,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Train the image-text scorer for `coco-ee`; prints its recall on 1,000 images it never saw."""
+    from capedit.training.config import TrainConfig
+    from capedit.training.dual_encoder import train_dual_encoder
+    from capedit.training.loop import Progress as Step
+    from capedit.vision import FeatureStore
+
+    config = TrainConfig(
+        steps, batch_size, learning_rate=learning_rate, seed=seed, evaluate_every=200, checkpoint_every=200
+    )
+    with _progress() as progress:
+        task = progress.add_task("steps", total=steps)
+
+        def show(step: Step) -> None:
+            figures = ", ".join(f"{name} {value:.3g}" for name, value in list(step.figures.items())[:1])
+            progress.update(task, completed=step.step, description=figures)
+
+        figures = train_dual_encoder(
+            _training_captions(captions, held_out),
+            FeatureStore(features),
+            config,
+            output,
+            key=_key(image_key),
+            watch=show,
+        )
+    if json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        out.print(f"{name}: {value:.1f}")
+
+
+@build.command("examples")
+def build_examples(
+    source: Annotated[Path, typer.Argument(help="Instances in any format.", show_default=False)],
+    output: Annotated[Path, typer.Option("--out", "-o", help="The HTML page.", show_default=False)],
+    images: Annotated[
+        str | None, typer.Option(help="Folder of the pictures, or a pattern such as 'coco/{image_id:012d}.jpg'.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 60,
+    seed: Seed = 0,
+) -> None:
+    """A page of random instances to look at: picture, both captions, gold edit."""
+    chosen = sample((one for one in open_dataset(source, images=images) if one.target is not None), count, seed)
+    if not chosen:
+        raise DataError(f"{source}: no instance with a target caption")
+    output.write_text(examples_page(chosen, source.name), encoding="utf-8")
+    out.print(f"{len(chosen)} examples in {output}")
+
+
+def _training_captions(captions: list[Path], held_out: list[Path]) -> CaptionTable:
+    """Captions of all images but the held-out ones."""
+    ids = frozenset[int]().union(*map(read_held_out, held_out))
+    table = read_coco_captions(captions, ids)
+    if not len(table):
+        raise DataError(f"{', '.join(map(str, captions))}: no captions left")
+    return table
+
+
+def _scorer(name: str, features: Path | None, images: str | None, image_key: str) -> "Scorer":
+    if name.startswith("clip:"):
+        if images is None:
+            raise CapeditError("--scorer clip needs --images, a pattern over image ids")
+        from capedit.models.scorers import ClipScorer
+
+        return ClipScorer(lambda i: Path(images.format(image_id=i)), *name.removeprefix("clip:").split(":", 1))
+    if features is None:
+        raise CapeditError("a dual encoder needs --features, the store it was trained on")
+    from capedit.models.dual_encoder import DualEncoder
+    from capedit.models.scorers import DualEncoderScorer
+    from capedit.vision import FeatureStore
+
+    model = DualEncoder.load(Path(name))
+    store, key = FeatureStore(features, encoder_hash=model.features_hash), _key(image_key)
+    return DualEncoderScorer(
+        model, lambda ids: store.batch([key(i) for i in ids])[:2], lambda image_id: key(image_id) in store
+    )
+
+
+def _meaning(filter: MeaningFilter) -> Meaning:
+    return ContentOverlap()
+
+
+def _key(pattern: str) -> Callable[[int], str]:
+    try:
+        pattern.format(image_id=1)
+    except (ValueError, KeyError, IndexError) as error:
+        raise CapeditError(f"--image-key {pattern!r}: not a pattern over image_id ({error})") from error
+    return lambda image_id: pattern.format(image_id=image_id)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+    )
