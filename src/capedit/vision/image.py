@@ -36,22 +36,7 @@ URL_TIMEOUT = 20.0
 """Seconds for the whole download."""
 
 IMAGE_SUFFIXES = frozenset(
-    [
-        ".avif",
-        ".bmp",
-        ".gif",
-        ".jfif",
-        ".jp2",
-        ".jpe",
-        ".jpeg",
-        ".jpg",
-        ".png",
-        ".ppm",
-        ".tga",
-        ".tif",
-        ".tiff",
-        ".webp",
-    ]
+    (".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".png", ".tga", ".tif", ".tiff", ".webp")
 )
 
 # EPS and other formats that start an outside program are left out on purpose.

@@ -49,6 +49,7 @@ class StoreWriter:
             self._lock.close()
             raise
         self._known = set(existing.ids)
+        self._failures = set(existing.failures())
         self._next = 1 + max((int(path.stem.split("-")[1]) for path in shard_paths(self.path)), default=-1)
         self._gathered: list[tuple[str, VisualTokens]] = []
         self._gathered_bytes = 0
@@ -84,6 +85,9 @@ class StoreWriter:
 
     def fail(self, failure: Failure) -> None:
         """Put an unreadable image on record; it is tried again by the next run."""
+        if failure in self._failures:
+            return
+        self._failures.add(failure)
         with (self.path / "failures.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(failure), ensure_ascii=False) + "\n")
 
