@@ -22,7 +22,14 @@ from capedit.metrics.fluency import WordPairs, is_broken
 from capedit.metrics.ngrams import MAX_ORDER, Caption, Chunk, FloatArray, Pair, rereadable, tokens
 from capedit.metrics.rouge import rouge_l_of_chunk
 from capedit.metrics.signature import Duplicates, Signature
-from capedit.metrics.significance import Comparison, Interval, Statistic, bootstrap, paired_bootstrap, ratio_statistic
+from capedit.metrics.significance import (
+    Comparison,
+    Interval,
+    Statistic,
+    bootstrap_all,
+    paired_bootstrap_all,
+    ratio_statistic,
+)
 from capedit.metrics.structure import structure_kept
 
 PERCENT = 100.0
@@ -72,20 +79,13 @@ class Evaluation:
 
     def intervals(self, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> dict[str, Interval]:
         """Bootstrap confidence intervals of all scores."""
-        return {
-            name: bootstrap(statistic, resamples=resamples, level=level, seed=seed)
-            for name, statistic in self.statistics.items()
-        }
+        return bootstrap_all(self.statistics, resamples=resamples, level=level, seed=seed)
 
     def compare(
         self, other: "Evaluation", *, resamples: int = 1000, level: float = 0.95, seed: int = 0
     ) -> dict[str, Comparison]:
         """This system minus another on the same instances, for the scores that both have."""
-        return {
-            name: paired_bootstrap(statistic, other.statistics[name], resamples=resamples, level=level, seed=seed)
-            for name, statistic in self.statistics.items()
-            if name in other.statistics
-        }
+        return paired_bootstrap_all(self.statistics, other.statistics, resamples=resamples, level=level, seed=seed)
 
     def to_json(self) -> dict[str, Any]:
         """`scores` and `signature`, ready for a file."""

@@ -4,7 +4,7 @@ A corpus score is a function of sums over instances (BLEU: of its n-gram counts;
 so a resample costs one weighted sum, not a new evaluation. CIDEr-D keeps its document frequencies in every resample.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,8 +58,18 @@ class Comparison(NamedTuple):
 
 def bootstrap(statistic: Statistic, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> Interval:
     """The percentile interval over resamples of the instances; of one instance, or none, it is a point."""
-    scores = _resampled(statistic.rows, statistic.score, resamples, seed)
-    return Interval(statistic.value, *_percentiles(scores, level))
+    return bootstrap_all({"": statistic}, resamples=resamples, level=level, seed=seed)[""]
+
+
+def bootstrap_all(
+    statistics: Mapping[str, Statistic], *, resamples: int = 1000, level: float = 0.95, seed: int = 0
+) -> dict[str, Interval]:
+    """Intervals of several scores of one system, over the same resamples, which are drawn once."""
+    sums = _resampled_sums([each.rows for each in statistics.values()], resamples, seed)
+    return {
+        name: Interval(each.value, *_percentiles(each.score(sums[id(each.rows)]), level))
+        for name, each in statistics.items()
+    }
 
 
 def paired_bootstrap(
@@ -70,20 +80,34 @@ def paired_bootstrap(
     The interval is the percentile interval of the difference. The p-value is two-sided: how often the difference, its
     mean moved to 0, is at least as large as the observed one.
     """
-    columns = _paired_columns(one, other)
-    difference = one.value - other.value
-    rows = np.concatenate([one.rows, other.rows], axis=1)
-    differences = _resampled(
-        rows, lambda sums: one.score(sums[..., :columns]) - other.score(sums[..., columns:]), resamples, seed
-    )
-    return Comparison(
-        difference, *_percentiles(differences, level), _p_value(differences - differences.mean(), difference)
-    )
+    return paired_bootstrap_all({"": one}, {"": other}, resamples=resamples, level=level, seed=seed)[""]
+
+
+def paired_bootstrap_all(
+    ones: Mapping[str, Statistic],
+    others: Mapping[str, Statistic],
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Comparison]:
+    """Two systems compared in every score that both have, over the same resamples, which are drawn once."""
+    shared = {name: (one, others[name]) for name, one in ones.items() if name in others}
+    for pair in shared.values():
+        _check_paired(*pair)
+    sums = _resampled_sums([each.rows for pair in shared.values() for each in pair], resamples, seed)
+    comparisons = {}
+    for name, (one, other) in shared.items():
+        difference = one.value - other.value
+        differences = one.score(sums[id(one.rows)]) - other.score(sums[id(other.rows)])
+        p_value = _p_value(differences - differences.mean(), difference)
+        comparisons[name] = Comparison(difference, *_percentiles(differences, level), p_value)
+    return comparisons
 
 
 def approximate_randomisation(one: Statistic, other: Statistic, *, trials: int = 1000, seed: int = 0) -> float:
     """The two-sided p-value of the difference if, on every instance, a coin may swap the two systems."""
-    _paired_columns(one, other)
+    _check_paired(one, other)
     total_one, total_other = one.rows.sum(axis=0), other.rows.sum(axis=0)
     exchange = other.rows - one.rows
     generator = np.random.default_rng(seed)
@@ -95,25 +119,26 @@ def approximate_randomisation(one: Statistic, other: Statistic, *, trials: int =
     return _p_value(np.concatenate(differences), one.value - other.value)
 
 
-def _paired_columns(one: Statistic, other: Statistic) -> int:
+def _check_paired(one: Statistic, other: Statistic) -> None:
     if one.rows.shape != other.rows.shape:
         raise ValueError(f"the systems were not scored on the same instances: {len(one.rows)} and {len(other.rows)}")
-    return int(one.rows.shape[1])
 
 
-def _resampled(rows: FloatArray, score: Callable[[FloatArray], FloatArray], resamples: int, seed: int) -> FloatArray:
-    """The score of every resample, (resamples,)."""
-    instances = len(rows)
+def _resampled_sums(tables: Sequence[FloatArray], resamples: int, seed: int) -> dict[int, FloatArray]:
+    """For each table of rows, by its identity, the sums of its columns in every resample, (resamples, columns)."""
+    different = {id(rows): rows for rows in tables}  # the four BLEUs share one
+    instances = len(tables[0]) if tables else 0
     if not instances:
-        return np.full(resamples, score(rows.sum(axis=0)))
+        return {key: np.zeros((resamples, rows.shape[1])) for key, rows in different.items()}
     generator = np.random.default_rng(seed)
-    scores = []
+    parts: dict[int, list[FloatArray]] = {key: [] for key in different}
     for size in _block_sizes(resamples, instances):
         # How often each instance is drawn, (size, instances), then all sums by one matrix product.
         drawn = generator.integers(0, instances, (size, instances)) + instances * np.arange(size)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=size * instances).reshape(size, instances)
-        scores.append(score(times.astype(np.float64) @ rows))
-    return np.concatenate(scores)
+        times = np.bincount(drawn.ravel(), minlength=size * instances).reshape(size, instances).astype(np.float64)
+        for key, rows in different.items():
+            parts[key].append(times @ rows)
+    return {key: np.concatenate(several) for key, several in parts.items()}
 
 
 def _block_sizes(total: int, instances: int) -> Iterator[int]:
