@@ -5,7 +5,7 @@ must fill.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from enum import StrEnum
 
 from capedit.edits.lcs import lcs_rows
@@ -38,7 +38,7 @@ def gold_script(source: Sequence[str], target: Sequence[str], alignment: Alignme
     return script_from_pairs(source, target, align(source, target, alignment))
 
 
-def align(source: Sequence[str], target: Sequence[str], alignment: Alignment = Alignment.SHORTEST) -> Pairs:
+def align(source: Sequence[Hashable], target: Sequence[Hashable], alignment: Alignment = Alignment.SHORTEST) -> Pairs:
     """The words kept, as pairs of positions."""
     if alignment is Alignment.REFERENCE:
         return _reference_pairs(source, target)
@@ -67,11 +67,11 @@ def script_from_pairs(source: Sequence[str], target: Sequence[str], pairs: Pairs
     return Script(operations)
 
 
-def _reference_pairs(source: Sequence[str], target: Sequence[str]) -> Pairs:
+def _reference_pairs(source: Sequence[Hashable], target: Sequence[Hashable]) -> Pairs:
     """The published rule: one LCS *string* by walking back, matched again leftmost in either caption."""
     rows = lcs_rows(source, target)
     i, j = len(source), len(target)
-    backwards: list[str] = []
+    backwards: list[Hashable] = []
     while i and j:
         if source[i - 1] == target[j - 1]:
             backwards.append(source[i - 1])
@@ -84,7 +84,7 @@ def _reference_pairs(source: Sequence[str], target: Sequence[str]) -> Pairs:
     return list(zip(_leftmost(common, source), _leftmost(common, target), strict=True))
 
 
-def _leftmost(subsequence: Sequence[str], tokens: Sequence[str]) -> list[int]:
+def _leftmost(subsequence: Sequence[Hashable], tokens: Sequence[Hashable]) -> list[int]:
     positions = []
     at = 0
     for token in subsequence:
@@ -95,7 +95,7 @@ def _leftmost(subsequence: Sequence[str], tokens: Sequence[str]) -> list[int]:
     return positions
 
 
-def _evened_pairs(source: Sequence[str], target: Sequence[str], *, shortest_script: bool) -> Pairs:
+def _evened_pairs(source: Sequence[Hashable], target: Sequence[Hashable], *, shortest_script: bool) -> Pairs:
     """The pairing with the shortest longest gap, found by bisection over the length of that gap."""
     found = _reference_pairs(source, target)
     kept = len(found)
@@ -113,12 +113,12 @@ def _evened_pairs(source: Sequence[str], target: Sequence[str], *, shortest_scri
     return found
 
 
-def _most_pairs_within(source: Sequence[str], target: Sequence[str], gap: int, at_least: int) -> Pairs | None:
+def _most_pairs_within(source: Sequence[Hashable], target: Sequence[Hashable], gap: int, at_least: int) -> Pairs | None:
     """The most words that can be kept with at most `gap` target words between neighbours, if `at_least` so many.
 
     State: the earliest source position at which the k-th kept word can be target word j; earlier is never worse.
     """
-    occurrences: dict[str, list[int]] = {}
+    occurrences: dict[Hashable, list[int]] = {}
     for i, token in enumerate(source):
         occurrences.setdefault(token, []).append(i)
     earliest = {-1: -1}  # target position of the last kept word -> its source position; here, the start sentinel
