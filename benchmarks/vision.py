@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capedit.vision.extraction import ImageEntry, extract
 from capedit.vision.image import load_image
 from capedit.vision.registry import load_encoder
-from capedit.vision.shard import Precision
+from capedit.vision.shard import Precision, quantise
 from capedit.vision.store import FeatureStore
 from capedit.vision.store_writer import StoreWriter
 
@@ -69,6 +70,14 @@ def equality(paths: list[Path], name: str, grid: int | None, folder: Path) -> No
         print(f"batch against {label:30s} largest difference {worst:g}")
 
 
+def rounded(features: NDArray[np.float32], precision: Precision) -> NDArray[np.float32]:
+    """What a store may keep of the features, worked out without one."""
+    if precision is Precision.FLOAT16:
+        return features.astype(np.float16).astype(np.float32)
+    numbers, scales = quantise(features)
+    return numbers.astype(np.float32) * scales[:, None]
+
+
 def store(paths: list[Path], name: str, grid: int | None, folder: Path) -> None:
     encoder = load_encoder(name, grid=grid, threads=1)
     entries = [ImageEntry(path.stem, path) for path in paths]
@@ -82,8 +91,7 @@ def store(paths: list[Path], name: str, grid: int | None, folder: Path) -> None:
         for path, tokens in zip(paths, fresh, strict=True):
             read = opened.tokens(path.stem)
             errors.append(np.linalg.norm(read.features - tokens.features) / np.linalg.norm(tokens.features))
-            if precision is Precision.FLOAT16:
-                exact &= np.array_equal(read.features, tokens.features.astype(np.float16).astype(np.float32))
+            exact &= np.array_equal(read.features, rounded(tokens.features, precision))
             exact &= np.array_equal(read.boxes, tokens.boxes)
         size = sum(file.stat().st_size for file in place.iterdir()) / len(paths)
         print(f"  {size / 1e3:.1f} kB an image; relative error {np.mean(errors):.2e}; read back as stored: {exact}")

@@ -63,6 +63,17 @@ def test_towers_without_patches_are_refused(open_clip: SimpleNamespace) -> None:
         ClipEncoder("RN50")
 
 
+def test_tokens_that_are_no_patches_are_refused(open_clip: SimpleNamespace) -> None:
+    class Pooler(Tower):
+        def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+            pooled, tokens = super().forward(pixels)
+            return pooled, tokens[:, 1:]
+
+    open_clip.create_model = lambda name, pretrained: SimpleNamespace(visual=Pooler())
+    with pytest.raises(CapeditError, match="15 tokens, which are no square"):
+        ClipEncoder("coca_ViT-B-32")
+
+
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "open_clip", None)
     with pytest.raises(CapeditError, match=r"capedit\[clip\]"):

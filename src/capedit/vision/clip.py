@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ _BATCH = 8
 class ClipEncoder:
     """The vision transformer of an `open_clip` model; each patch is a region.
 
-    As in the grid encoder the whole image is squashed to the square, where CLIP itself would crop the middle.
+    As in the grid encoder the whole image is squashed to the square, where CLIP itself would crop the middle. Batch
+    and single agree to rounding (2e-6 was seen), not to the bit as the grid encoder does.
     """
 
     def __init__(self, model: str = "ViT-B-32", pretrained: str | None = "laion2b_s34b_b79k") -> None:
@@ -47,7 +49,11 @@ class ClipEncoder:
             digest.update(key.encode())
             digest.update(value.detach().cpu().numpy().tobytes())
         self._hash = digest.hexdigest()[:16]
-        self._dim: int = self._run(np.zeros((1, self._side, self._side, 3), dtype=np.uint8)).shape[2]
+        probe = self._run(np.zeros((1, self._side, self._side, 3), dtype=np.uint8))
+        patches, self._dim = int(probe.shape[1]), int(probe.shape[2])
+        self._grid = math.isqrt(patches)
+        if self._grid**2 != patches:
+            raise CapeditError(f"CLIP model {model}: gives {patches} tokens, which are no square of patches")
 
     @property
     def name(self) -> str:
@@ -65,8 +71,8 @@ class ClipEncoder:
         tokens: list[VisualTokens] = []
         for start in range(0, len(images), _BATCH):
             patches = self._run(np.stack([self._prepare(image) for image in images[start : start + _BATCH]]))
-            side = round(patches.shape[1] ** 0.5)
-            tokens.extend(VisualTokens.from_regions(one, grid_corners(side, side)) for one in patches)
+            corners = grid_corners(self._grid, self._grid)
+            tokens.extend(VisualTokens.from_regions(one, corners) for one in patches)
         return tokens
 
     def _prepare(self, image: ImageSource) -> NDArray[np.uint8]:

@@ -165,7 +165,7 @@ def _decode(data: bytes, name: str, max_pixels: int, max_bytes: int) -> Image.Im
     except ImageError:
         raise
     except _DECODER_ERRORS as error:
-        raise ImageError(name, f"header is damaged ({_words(error)})") from error
+        raise ImageError(name, _damage(error, "header is damaged")) from error
     with image:
         return _finish(image, name, max_pixels)
 
@@ -211,10 +211,7 @@ def _finish(image: Image.Image, name: str, max_pixels: int) -> Image.Image:
     except ImageError:
         raise
     except _DECODER_ERRORS as error:
-        reason = _words(error)
-        if "truncated" in reason or isinstance(error, EOFError):
-            raise ImageError(name, f"is truncated ({reason})") from error
-        raise ImageError(name, f"cannot be decoded ({reason})") from error
+        raise ImageError(name, _damage(error, "cannot be decoded")) from error
 
 
 def _orientation(image: Image.Image) -> int:
@@ -237,5 +234,8 @@ def _size_words(width: int, height: int, max_pixels: int) -> str:
     return f"{width:,} x {height:,} pixels, limit {max_pixels:,} in all"
 
 
-def _words(error: BaseException) -> str:
-    return f"{error}" or type(error).__name__
+def _damage(error: BaseException, otherwise: str) -> str:
+    """The decoder's complaint as a reason, said to be truncation where it is."""
+    words = str(error) or type(error).__name__
+    truncated = "truncated" in words or isinstance(error, EOFError)
+    return f"{'is truncated' if truncated else otherwise} ({words})"
