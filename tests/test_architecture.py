@@ -20,7 +20,7 @@ ROOMS: dict[str, set[str]] = {
     "metrics": {"errors", "edits"},
     "data": {"errors", "edits", "metrics"},
     "vision": {"errors", "paths"},
-    "models": {"errors", "edits"},
+    "models": {"errors", "paths", "edits"},
     "training": {"errors", "paths", "edits", "metrics", "data", "vision", "models"},
     "editing": {"errors", "paths", "edits", "vision", "models"},
     "pipeline": {"errors", "paths", "edits", "metrics", "data", "vision", "models", "editing"},

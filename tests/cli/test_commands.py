@@ -20,7 +20,14 @@ PAIRS = [
 @pytest.fixture
 def pairs_file(tmp_path: Path) -> Path:
     records = [
-        {"image_id": number // 2, "Ref-Cap": reference, "GT-Cap": target, "sample_id": number}
+        {
+            "image_id": number // 2,
+            "Ref-Cap": reference,
+            "Ref-Cap_tokens": reference.split(),
+            "GT-Cap": target,
+            "GT-Cap_tokens": target.split(),
+            "sample_id": number,
+        }
         for number, (reference, target) in enumerate(PAIRS)
     ]
     path = tmp_path / "pairs.json"
@@ -79,7 +86,7 @@ def test_diff_takes_any_caption(caption: str, capsys: pytest.CaptureFixture[str]
 
 def test_stats(pairs_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run_json(capsys, "stats", pairs_file)
-    assert (result["instances"], result["images"], result["vocabulary"]) == (3, 2, 20)
+    assert (result["instances"], result["images"], result["vocabulary"]) == (3, 2, 21)
     assert result["mean_reference_length"] == pytest.approx(14 / 3)
     assert result["mean_target_length"] == pytest.approx(20 / 3)
     assert result["mean_edit_distance"] == pytest.approx((4 + 12 + 0) / 3)
