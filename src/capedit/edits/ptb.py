@@ -11,10 +11,6 @@ from typing import NamedTuple
 
 from capedit.edits.ptb_rules import RULES, Rule
 
-# Captions are mostly plain words. These need no grammar: nothing longer can start with one, and none of the
-# words that the grammar parts ("cannot", "gonna") is among them.
-_PLAIN_WORD = re.compile(r"(?!(?i:cannot|gonna|wanna|gotta|gimme|lemme)\b)[A-Za-z]+(?=,?(?:[ \n]|\Z))")
-
 
 class Token(NamedTuple):
     """A token as the treebank writes it, and the characters `text[start:end]` it was read from.
@@ -33,13 +29,37 @@ def tokenize(text: str) -> list[Token]:
     Lines are parted like words, but what follows an abbreviation across a line end still decides whether a sentence
     ended there. The end of the text counts as the end of a line.
     """
+    tokens: list[Token] = []
+    start = 0
+    for stretch in text.split(" "):
+        known = plain_tokens(stretch)
+        if known is None:
+            return _lex(text)
+        tokens += [Token(word, start + first, start + last) for word, first, last in known]
+        start += len(stretch) + 1
+    return tokens
+
+
+# Most captions are made of such words only, and nothing in the grammar reaches from one of them into the next,
+# except from an abbreviation.
+_PLAIN = re.compile(r"(?:[A-Za-z]+(?:['-][A-Za-z]+)*[,.]?)?")
+
+
+@lru_cache(maxsize=1 << 16)
+def plain_tokens(stretch: str) -> tuple[Token, ...] | None:
+    """The tokens of a stretch without blanks, or None if they depend on its neighbours."""
+    if not _PLAIN.fullmatch(stretch):
+        return None
+    tokens = _lex(stretch)
+    abbreviation = stretch.endswith(".") and tokens[-1].text != "."
+    return None if abbreviation else tuple(tokens)
+
+
+def _lex(text: str) -> list[Token]:
     tokens = []
-    position = 0
-    while position < len(text):
-        if plain := _PLAIN_WORD.match(text, position):
-            position = plain.end()
-            tokens.append(Token(plain[0].lower(), plain.start(), position))
-            continue
+    position, length = 0, len(text)
+    text += "\n"
+    while position < length:
         rule, end = _longest(text, position)
         if rule is None:
             position += 1

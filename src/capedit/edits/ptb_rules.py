@@ -53,7 +53,11 @@ def _unhyphenated(text: str) -> str:
 
 def _unspaced(text: str) -> str:
     """Blanks inside a token become no-break spaces, so that a blank always parts two tokens."""
-    return re.sub(f"[{SPACE}]", "\xa0", text).translate(_ROUND).lower()
+    return re.sub(f"[{SPACE}]", "\xa0", text).lower()
+
+
+def _phone(text: str) -> str:
+    return _unspaced(text).translate(_ROUND)
 
 
 def _emoticon(text: str) -> str:
@@ -82,7 +86,7 @@ def _always(value: str) -> Render:
 
 # --- building blocks ------------------------------------------------------------------------------------
 
-_GAP = rf"[{SPACE}{NEWLINE}]"
+_GAP = rf"[{SPACE}{NEWLINE}\x85]"  # \x85 is both a line end and, as Windows writes it, an ellipsis
 _BLANK = r"[ \xa0]"
 _APOSTROPHE = r"(?:['\x92\u2019]|&(?i:apos);)"
 _ANY_APOSTROPHE = r"(?:['`\x91\x92\u2018\u2019\u201b]|&(?i:apos);)"
@@ -91,12 +95,18 @@ _ACCENTED = r"&[aeiouAEIOU](?:acute|grave|uml);"
 _WORD_LETTER = rf"(?:[{LETTER}{MARK}\xad]|{_ACCENTED})"
 _WORD_CHARACTER = rf"(?:[{LETTER}{MARK}\xad{DIGIT}]|{_ACCENTED})"
 _PLAIN_WORD = rf"{_WORD_LETTER}{_WORD_CHARACTER}*(?:[.!?]{_WORD_LETTER}{_WORD_CHARACTER}*)*"
-_ALNUM = rf"[{LETTER}{DIGIT}\xad]"
-_HYPHEN = r"[-\u058a\u2010\u2011]"
-_JOINED = rf"{_ALNUM}+(?:(?:{_HYPHEN}|_){_ALNUM}+)*"  # x-ray, snake_case
-_DOTTED = rf"{_ALNUM}[{LETTER}{DIGIT}\xad.,]*"  # the part before a hyphen may hold dots: u.s.-based
+_ALNUM = rf"[{LETTER}{DIGIT}]"
+_PART = rf"(?:[dDlLoO]{_ANY_APOSTROPHE}{_ALNUM})?{_ALNUM}+"
+_JOINED = rf"{_PART}(?:[-_\u058a\u2010\u2011]{_PART})*"  # x-ray, snake_case
+_DOTTED = r"[A-Za-z0-9][A-Za-z0-9\xad.,]*"  # the part before a hyphen may hold dots: u.s.-based
 _ACRONYM = r"[A-Za-z](?:\.[A-Za-z])+"
+_NATION = r"(?i:canada|eu|japan|korean|non|sino)-[uU]\.[sS]"
+_CAPITALS = r"[A-Z]+(?:(?:&(?i:amp;)?|\+)[A-Z]+)+"  # AT&T
 _CLITIC = r"(?:[sSdDmM]|[lL][lL]|[rR][eE]|[vV][eE])"
+
+_NAME = r"[A-Za-z][A-Za-z0-9.:_\-]*"
+_ATTRIBUTE = rf"{_BLANK}+{_NAME}(?:{_BLANK}*={_BLANK}*(?:\"[^\"\n\r]*\"|'[^'\n\r]*'))?"
+_TAG = rf"(?:</{_NAME}{_BLANK}*>|<{_NAME}(?:{_ATTRIBUTE})*{_BLANK}*/?{_BLANK}*>|<[!?][-A-Za-z][^>\r\n]*>)"
 
 # Abbreviations after which a capital begins a new sentence ...
 _CLOSING = (
@@ -118,14 +128,16 @@ _BEFORE_NUMBER = r"(?i:ca|figs?|prop|nos?|art|pp|op)\."
 _SENTENCE_START = (
     r"(?:A|A(?i:bout|ccording|fter|n|s|t)|B(?i:ut)|E(?i:arlier)|H(?i:e|er|ere|owever)|I(?i:f|n|t)|L(?i:ast)|M(?i:any|ore)"
     r"|N(?i:ow)|O(?i:nce|ne|ther|ur)|S(?i:he|ince|o|ome|uch)|T(?i:hat|he|heir|hen|here|hese|hey|his)|W(?i:e|hat|hen|hile)"
-    rf"|Y(?i:et|ou))(?:{_GAP}|\Z)"
+    rf"|Y(?i:et|ou)|M(?i:r|s)\.|{_TAG}){_GAP}"
 )
 
-_UNQUOTED = rf"{SPACE}{NEWLINE}\"<>|()"
+_UNQUOTED = rf" \t{NEWLINE}\"<>|()"
 _URL_END = rf"[^{_UNQUOTED}{{}}.!?,\-]"
-_HOST = rf"[^{_UNQUOTED}{{}}`'.!?,\-_$/:;=@\[\]\\^]"
-_NAME = r"[A-Za-z][A-Za-z0-9.:_\-]*"
-_ATTRIBUTE = rf"{_BLANK}+{_NAME}(?:{_BLANK}*={_BLANK}*(?:\"[^\"\n\r]*\"|'[^'\n\r]*'))?"
+_PATH = rf"(?:/[^{_UNQUOTED}]+{_URL_END})?"
+_MAIL = rf"[^{_UNQUOTED}{{}}\xa0]"
+_MAIL_PART = rf"[^{_UNQUOTED}{{}}\xa0.]"
+_HOST = rf"[^ \t{NEWLINE}\"`'|!(){{}}$,-_]"
+_EXTENSION = r"bat|bmp|c|cgi|class|cpp|dll|docx?|exe|gif|gz|h|html?|jar|java|jpe?g|mov|pdf|php|pl|png|ppt|ps|py|sql|tar|txt|wav|x|xml|zip"
 _EYE = r"[\-^x=~<>']"
 _LEVEL_EYE = r"[\^x=~<>']"
 
@@ -148,67 +160,72 @@ RULES: tuple[Rule, ...] = (
     _rule("[gG]", r"((?i:got))(?i:ta)"),
     _rule("[glGL]", r"((?i:gim|lem))(?i:me)"),
     # Markup.
-    _rule(
-        "<", rf"</{_NAME}{_BLANK}*>|<{_NAME}(?:{_ATTRIBUTE})*{_BLANK}*/?{_BLANK}*>|<[!?][-A-Za-z][^>\r\n]*>", _unspaced
-    ),
+    _rule("<", _TAG, _unspaced),
     _rule("&", r"&(?:HT|TL|UR|LR|QC|QL|QR|ODQ|CDQ|ht|tl|ur|lr|qc|ql|qr|odq|cdq|#[0-9]+);"),
     _rule("&", r"&(?:MD|md|mdash|ndash);", _always("--")),
     _rule("&", r"&(?i:lt);", _always("<")),
     _rule("&", r"&(?i:gt);", _always(">")),
     _rule("&", r"&(?i:amp);", _always("&")),
-    _rule(rf"{_GAP}|&", rf"(?:{_GAP}|&nbsp;)+", _always("")),
+    _rule(rf"[&{SPACE}{NEWLINE}]", rf"(?:[{SPACE}{NEWLINE}]|&nbsp;)+", _always("")),
     # Abbreviations.
-    _rule(_ASCII, rf"({_CLOSING}){_GAP}(?:[{CAPITAL}]|{_GAP}|\Z)", closes_sentence=True),
-    _rule(_ASCII, rf"({_ACRONYM}\.){_GAP}+{_SENTENCE_START}", closes_sentence=True),
+    _rule(_ASCII, rf"({_CLOSING}){_GAP}(?:[{CAPITAL}{SPACE}{NEWLINE}\x85]|{_TAG})", closes_sentence=True),
+    _rule(_ASCII, rf"((?:{_NATION}|{_ACRONYM})\.){_GAP}+{_SENTENCE_START}", closes_sentence=True),
     _rule(_ASCII, rf"({_ASCII})\.{_GAP}+{_SENTENCE_START}"),
     _rule(_ASCII, rf"{_CLOSING}|{_TITLE}"),
     _rule(_ASCII, rf"{_ACRONYM}\.|{_ASCII}\."),
+    _rule("[cCeEjJkKnNsS]", rf"({_NATION}){_GAP}"),
     _rule(_ASCII, rf"({_BEFORE_NUMBER}){_GAP}?[{DIGIT}]"),
     # A dot before other punctuation cannot end a sentence.
     _rule(_WORDY, rf"({_PLAIN_WORD}\.)[,;:]", _unhyphenated),
-    _rule(_WORDY, rf"((?:{_JOINED}|{_DOTTED}(?:{_HYPHEN}{_ALNUM}+)+)\.)[,;:]", _unhyphenated),
+    _rule(_WORDY, rf"({_JOINED}\.)[,;:]", _unhyphenated),
+    _rule(_WORDY, rf"({_DOTTED}(?:-[A-Za-z0-9\xad]+)+\.)[,;:]", _unhyphenated),
+    _rule("[A-Z]", rf"({_CAPITALS}\.)[,;:]", _ampersand),
     # Words.
-    _rule(_ASCII, rf"({_ASCII}*?[A-MO-Za-mo-z])[nN]{_ANY_APOSTROPHE}[tT]"),
+    _rule(r"[A-Za-z\xad]", rf"([A-Za-z\xad]*?[A-MO-Za-mo-z]\xad*)[nN]{_ANY_APOSTROPHE}[tT]", _unhyphenated),
     _rule(_WORDY, rf"({_PLAIN_WORD}){_APOSTROPHE}{_CLITIC}(?!{_ASCII})", _unhyphenated),
     _rule(_WORDY, _PLAIN_WORD, _unhyphenated),
-    _rule(_WORDY, rf"{_DOTTED}(?:{_HYPHEN}(?:{_ACRONYM}\.|{_ALNUM}+))+", _unhyphenated),
+    _rule("[<&A-Za-z0-9]", rf"(?:<|&lt;)?[A-Za-z0-9]{_MAIL}*@(?:{_MAIL_PART}+\.)*{_MAIL_PART}+(?:>|&gt;)?"),
+    _rule(_ASCII, rf"({_CLOSING})[\s\S]{{2}}"),
+    _rule(_WORDY, rf"{_DOTTED}(?:-(?:{_ACRONYM}\.|[A-Za-z0-9\xad]+))+", _unhyphenated),
     _rule(_WORDY, _JOINED, _unhyphenated),
     _rule("[A-Za-z0-9]", r"[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}(?:\\?/[A-Za-z0-9]+(?:-[A-Za-z]+){0,2}){1,2}"),  # and/or
     # Words with an apostrophe inside: o'clock, ma'am, d'Arcy, y'|all.
-    _rule(_ASCII, rf"[A-HJ-XZdlno]{_ANY_APOSTROPHE}[{LETTER}]{{2,}}(?:-{_ALNUM}+)*"),
-    _rule(_ASCII, rf"{_ASCII}+[aeiouyAEIOUY]{_ANY_APOSTROPHE}[aeiouA-Z]{_ASCII}*"),
+    _rule(_ASCII, rf"[A-HJ-XZn]{_ANY_APOSTROPHE}[{LETTER}]{{2,}}"),
+    _rule(_WORDY, rf"[{LETTER}]+[aeiouyAEIOUY]{_ANY_APOSTROPHE}[aeiouA-Z][{LETTER}]*"),
     _rule("[cClLnN]", r"(?i:c'mon|c'est|cap'n|li'l|nat'l)"),
     _rule("[dDjJlLoO]", rf"(?:[dDjJlL]|[oO][lL]){_APOSTROPHE}"),
+    _rule("[dD]", rf"((?i:dunkin){_APOSTROPHE})[^A-Za-z]"),
     _rule("[yY]", rf"([yY]{_APOSTROPHE})[{LETTER}]"),
     # Names made of capitals, and of programming languages.
-    _rule("[A-Z]", r"[A-Z]+(?:(?:&(?i:amp;)?|\+)[A-Z]+)+", _ampersand),
+    _rule("[A-Z]", _CAPITALS, _ampersand),
     _rule("[cCfF]", r"[cC]\+\+|[cCfF]#"),
     # Clitics, and words that lost their beginning: 's, n't, 'em, '90s, 't|is.
-    _rule(_MARKED, rf"({_APOSTROPHE}{_CLITIC})(?:[^A-Za-z]|\Z)", _quote),
+    _rule(_MARKED, rf"({_APOSTROPHE}{_CLITIC})[^A-Za-z]", _quote),
     _rule("[nN]", rf"[nN]{_ANY_APOSTROPHE}[tT]", _quote),
-    _rule(_MARKED, rf"{_APOSTROPHE}(?i:em|till?|cause)|{_APOSTROPHE}[nN]{_APOSTROPHE}?|{_APOSTROPHE}[0-9]{{2}}[sS]"),
-    _rule(_MARKED, rf"({_APOSTROPHE}[0-9]{{2}})(?:{_GAP}|\Z)"),
+    _rule(_MARKED, rf"{_APOSTROPHE}(?i:em|till?|cause)|{_APOSTROPHE}[nN]{_APOSTROPHE}?|{_APOSTROPHE}[2-9]0[sS]"),
+    _rule(_MARKED, rf"({_APOSTROPHE}[0-9]{{2}}){_GAP}"),
     _rule("'", r"('[tT])(?i:is|was)"),
-    _rule("'", rf"(')[A-Za-z][^{SPACE}{NEWLINE}]", _always("`")),
+    _rule("'", rf"(')[A-Za-z][^ \t\xa0{NEWLINE}]", _always("`")),
     _rule(_MARKED, rf"{_APOSTROPHE}{_CLITIC}", _quote),
     # Addresses.
-    _rule("[<A-Za-z0-9]", rf"<?[A-Za-z0-9][^{_UNQUOTED}{{}}]*@(?:[^{_UNQUOTED}{{}}.]+\.)*[^{_UNQUOTED}{{}}.]+>?"),
     _rule("h", rf"https?://[^{_UNQUOTED}{{}}]+{_URL_END}"),
-    _rule(_HOST, rf"(?:{_HOST}+\.)+(?i:com|net|org|edu)(?:/[^{_UNQUOTED}]+{_URL_END})?"),
+    _rule("[wW]", rf"(?i:www)\.(?:[^{_UNQUOTED}.!?{{}},]+\.)+[A-Za-z]{{2,4}}{_PATH}"),
+    _rule(_HOST, rf"(?:{_HOST}+\.)+(?i:com|net|org|edu){_PATH}"),
+    _rule(_WORDY, rf"((?:{_ALNUM}+\.)+(?i:{_EXTENSION}))(?:{_GAP}|[.,!?])"),
     _rule("@", r"@[A-Za-z_][A-Za-z0-9_]*"),
     _rule("#", rf"#{_WORD_LETTER}+"),
     # Numbers.
     _rule(
         r"[(+0-9]",
         rf"(?:\([0-9]{{2,3}}\){_BLANK}?|\+{{0,2}}(?:[0-9]{{2,4}}[- \xa0])?[0-9]{{2,4}}[- \xa0])[0-9]{{3,4}}[- \xa0]?[0-9]{{3,5}}",
-        _unspaced,
+        _phone,
     ),
     _rule(_NUMERIC, rf"[{DIGIT}]{{1,2}}[-/][{DIGIT}]{{1,2}}[-/][{DIGIT}]{{2,4}}"),
     _rule(_NUMERIC, rf"(?:[{DIGIT}]{{1,4}}[- \xa0])?[{DIGIT}]{{1,4}}(?:\\?/|\u2044)[{DIGIT}]{{1,4}}", _unspaced),
     _rule(_NUMERIC, rf"[-+]?(?:[{DIGIT}]*(?:[.:,\xad\u066b\u066c][{DIGIT}]+)+|[{DIGIT}]+)", _unhyphenated),
     _rule("[A-Z$]", r"[A-Z]*\$"),
     # Emoticons.
-    _rule("[<>:;=]", r"([<>]?[:;=]['o*\-]?[()DPdpO\\{@|\[\]])(?:[^A-Za-z0-9]|\Z)", _emoticon),
+    _rule("[<>:;=]", r"([<>]?[:;=]['o*\-]?[()DPdpO\\{@|\[\]])[^A-Za-z0-9]", _emoticon),
     _rule(_EYE, rf"{_EYE}_{_EYE}"),
     _rule("[oO]", r"[oO]['`_][oO]"),
     _rule(r"\(", rf"\({_EYE}[._]?{_EYE}\)|\({_LEVEL_EYE}-{_LEVEL_EYE}\)", _emoticon),
