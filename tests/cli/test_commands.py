@@ -192,3 +192,18 @@ def test_score_names_a_record_without_target(tmp_path: Path, capsys: pytest.Capt
     file.write_text('{"Ref-Cap": "a dog", "GT-Cap": "a cat"}\n{"Ref-Cap": "a dog"}\n')
     assert run("score", file, "--no-spice") == 1
     assert "line 2" in capsys.readouterr().err
+
+
+def test_score_takes_the_values_of_the_java_spice(
+    pairs_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "spice.json"
+    values = [0.2, 0.3, 1.0]
+    output.write_text(
+        json.dumps([{"image_id": n, "scores": {"All": {"f": f, "pr": f, "re": f}}} for n, f in enumerate(values)])
+    )
+    result = run_json(capsys, "score", pairs_file, "--spice-java", output)
+    assert result["scores"]["SPICE"] == pytest.approx(50)
+    assert "spice:java" in result["signature"]
+    assert run("score", pairs_file, "--spice-java", output, "--against", pairs_file) == 1
+    assert "--against" in capsys.readouterr().err

@@ -40,6 +40,8 @@ def score(
     The field `prediction` is scored where there is one, else the reference captions (the Ref-Caps row).
     Example: `capedit score ours.json --against theirs.json --plot differ.png`
     """
+    if spice_java and (against or drop_duplicates):
+        raise CapeditError("--spice-java goes by the order of FILE: leave out --against and --drop-duplicates")
     frequencies = DocumentFrequencies.load(df) if df else None
     datasets = [open_for(path, format, field, strict) for path in (file, against) if path is not None]
     evaluations = [
