@@ -1,6 +1,6 @@
 """Caption datasets: instances, and eight formats both ways behind `open_dataset` and `write_dataset`."""
 
-from capedit.data.dataset import Dataset, Written, open_dataset, rewrite_dataset, write_dataset
+from capedit.data.dataset import Dataset, Written, open_dataset, restore_instances, rewrite_dataset, write_dataset
 from capedit.data.errors import DataError, Problem
 from capedit.data.formats import FORMATS
 from capedit.data.images import Image, ImageBytes, ImageFile
@@ -17,6 +17,7 @@ __all__ = [
     "Problem",
     "Written",
     "open_dataset",
+    "restore_instances",
     "rewrite_dataset",
     "write_dataset",
 ]

@@ -39,9 +39,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
     staged.mkdir()
     try:
         yield staged
-        for folder, _, names in os.walk(staged):
-            for name in names:
-                sync(Path(folder, name))
+        _sync_tree(staged)
         if path.is_dir():
             path.rmdir()
         staged.replace(path)
@@ -57,6 +55,15 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    files = [Path(inside, name) for inside, _, names in os.walk(folder) for name in names]
+    if len(files) > 100:  # one by one would take minutes
+        os.sync()
+        return
+    for file in files:
+        sync(file)
 
 
 def _free_name(path: Path) -> Path:

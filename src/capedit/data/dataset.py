@@ -152,23 +152,40 @@ def rewrite_dataset(dataset: Dataset, edited: Iterable[Instance], path: str | Pa
     replaced whole; those without changes are not touched. Parquet and Hugging Face files that change are
     encoded anew; all other formats keep every byte outside the changed fields. Image paths stay as written.
     """
+    return _rewrite(dataset, filter(dataset.format.is_changed, _own(dataset, edited)), path)
+
+
+def restore_instances(dataset: Dataset, originals: Iterable[Instance], path: str | Path | None = None) -> int:
+    """Undo edits: put instances, as they were read before `dataset` was rewritten, back in their places.
+
+    Formats that keep bytes get back the very bytes of these records, since an unchanged instance is
+    written as its `Origin.raw`; all else as in `rewrite_dataset`.
+    """
+    return _rewrite(dataset, _own(dataset, originals), path)
+
+
+def _own(dataset: Dataset, instances: Iterable[Instance]) -> Iterator[Instance]:
+    for instance in instances:
+        if instance.origin is None:
+            raise DataError(f"instance {instance.id!r} was not read from {dataset.path}")
+        yield instance
+
+
+def _rewrite(dataset: Dataset, new: Iterator[Instance], path: str | Path | None) -> int:
     count = 0
 
-    def changed() -> Iterator[Instance]:
+    def counted() -> Iterator[Instance]:
         nonlocal count
-        for instance in edited:
-            if instance.origin is None:
-                raise DataError(f"instance {instance.id!r} was not read from {dataset.path}")
-            if dataset.format.is_changed(instance):
-                count += 1
-                yield instance
+        for instance in new:
+            count += 1
+            yield instance
 
     if path is None or Path(path) == dataset.path:
-        _rewrite_files(dataset, changed(), {})
+        _rewrite_files(dataset, counted(), {})
     elif dataset.path.is_file():
-        _rewrite_single(dataset, changed(), Path(path))
+        _rewrite_single(dataset, counted(), Path(path))
     else:
-        _rewrite_folder(dataset, changed(), Path(path))
+        _rewrite_folder(dataset, counted(), Path(path))
     return count
 
 
@@ -243,7 +260,7 @@ class _Job:
             elif self.template is not None:
                 format.keep_container(list(self.template.files), out)
         keep_paths = self.template is not None and self.template.images is not None
-        files = {name: _first_file(source) for name, (source, _) in templates.items()}
+        files = {name: _first_file(source) if is_kept else source for name, (source, is_kept) in templates.items()}
         output = Output(path, staged, home, side, files, keep_paths, self.report)
         return self.format.write(instances, output)
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from capedit.errors import CapeditError
 
-class DataError(ValueError):
+
+class DataError(CapeditError):
     """A dataset, or (in strict mode) one of its records, cannot be used; the message says where."""
 
 

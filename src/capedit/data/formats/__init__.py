@@ -65,7 +65,7 @@ def has_suffix(path: Path, format: Format) -> bool:
 def _of_folder(folder: Path, formats: list[Format]) -> tuple[Format, tuple[Path, ...]]:
     for format in formats:
         if not format.suffixes:
-            if format.recognises(folder):
+            if len(formats) == 1 or format.recognises(folder):
                 return format, tuple(format.files(folder))
         elif len(formats) == 1 or ".json" not in format.suffixes:
             # Folders of .json files are asked for by name: most such files are something else.

@@ -103,7 +103,7 @@ class Spool:
         self._chars = 0
         self._columns: dict[str, _Column] = {}
         for field in template or ():
-            self._columns[field.name] = _Column(None if _note(field) == "json" else field.type)
+            self._columns[field.name] = _Column(None if _note(field) == "json" else field)
         self._template = template
         self.count = 0
 
@@ -157,8 +157,9 @@ class Spool:
 class _Column:
     """What one column has been seen to hold."""
 
-    def __init__(self, type: pa.DataType | None) -> None:
-        self._type = type
+    def __init__(self, template: pa.Field | None) -> None:
+        self._template = template
+        self._type: pa.DataType | None = None if template is None else template.type
         self._native = True
         self._absent = 0
         self._none = 0
@@ -175,17 +176,24 @@ class _Column:
             return
         image = any(isinstance(value, dict) and set(value) == {"bytes", "path"} for value in given)
         try:
-            array = _array(given, self._type or (IMAGE_TYPE if image else None))
-            self._native = same(_plain(array), given)
-            self._type = array.type
+            inferred = IMAGE_TYPE if image else pa.infer_type(given)
+            if inferred == pa.list_(pa.null()):
+                inferred = pa.list_(pa.string())  # empty lists so far; of words, most likely
+            self._type = inferred if self._type is None else self._type
+            # Parquet has no structs without fields.
+            self._native = "struct<>" not in str(self._type) and same(_plain(_array(given, self._type)), given)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             self._native = False
 
     def field(self, name: str) -> pa.Field:
         if not self._native or (self._absent and self._none):
             return pa.field(name, pa.string(), metadata={_NOTE: b"json"})
+        template = self._template
+        if template is not None and not self._absent and (template.nullable or not self._none):
+            metadata = {key: note for key, note in (template.metadata or {}).items() if key != _NOTE}
+            return template.with_metadata(metadata or None)
         note = {_NOTE: b"absent"} if self._absent else None
-        return pa.field(name, self._type or pa.null(), metadata=note)
+        return pa.field(name, pa.null() if self._type is None else self._type, metadata=note)
 
 
 def _batch(chunk: list[Record], schema: pa.Schema) -> pa.RecordBatch:

@@ -6,6 +6,7 @@ import gzip
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -241,8 +242,13 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
-def create(path: Path) -> IO[bytes]:
+@contextmanager
+def create(path: Path) -> Iterator[IO[bytes]]:
     """A file for writing, packed if its name ends in .gz; the same content gives the same bytes."""
-    if path.suffix != ".gz":
-        return path.open("wb")
-    return cast(IO[bytes], gzip.GzipFile(path, "wb", compresslevel=6, mtime=0))
+    with path.open("wb") as file:
+        if path.suffix != ".gz":
+            yield file
+            return
+        # Without the name and time that gzip would put into its header.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            yield cast(IO[bytes], packed)

@@ -6,15 +6,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from capedit.data.errors import DataError, Problem
 from capedit.data.fields import Record
 from capedit.data.formats.base import Output, Reading, Segment, create, open_bytes
 from capedit.data.formats.json_records import JsonRecordFormat
-from capedit.data.formats.jsontext import array_spacing, encode, pieces
-from capedit.data.formats.jsonvalues import dumps, restore
+from capedit.data.formats.jsontext import Piece, array_spacing, encode, patch_object, pieces
+from capedit.data.formats.jsonvalues import dumps, restore_from
 from capedit.data.instance import Instance
 
 _EMPTY = b'{"images": [], "annotations": []}'
@@ -50,7 +50,7 @@ class Coco(JsonRecordFormat):
                     yield Segment(raw)
                     continue
                 about = {"format": self.name, "file": file, "index": index, "place": place, "raw": raw}
-                instance = reading.instance(restore(piece.value), **about)
+                instance = reading.instance(restore_from(piece.value, piece.text), **about)
                 yield Segment(raw, None if instance is None else _with_image(instance, images, file, reading))
 
     def record(self, instance: Instance, image: Any) -> Record:
@@ -98,7 +98,8 @@ class _Table:
 
     def __init__(self, container: IO[bytes]) -> None:
         self.names: dict[str | int, str] = {}
-        self.added: dict[str | int, str] = {}
+        self.added: dict[str | int, str | None] = {}
+        self.moved: dict[str | int, str] = {}
         self.exists = False
         for piece in pieces(container):
             self.exists = self.exists or piece.opens == "images"
@@ -112,12 +113,23 @@ class _Table:
         if image_id is None or not self.exists:
             return False
         if image_id in self.names:
-            # Another dataset's folder may spell the way to it differently.
-            return path is None or Path(path).name == Path(self.names[image_id]).name
-        if path is None:
-            return True
-        self.names[image_id] = self.added[image_id] = path
+            known = self.names[image_id]
+            if path is None or path == known:
+                return True
+            # From another folder the way to the same image is spelled differently.
+            if PurePosixPath(path).name == PurePosixPath(known).name:
+                self.moved[image_id] = path
+                return True
+            return False
+        self.names[image_id], self.added[image_id] = path or "", path
         return True
+
+    def text(self, piece: Piece) -> str:
+        """A piece of the container; an image that is now reached by another path says so."""
+        image = piece.value
+        if piece.array != "images" or not isinstance(image, dict) or image.get("id") not in self.moved:
+            return piece.text
+        return patch_object(piece.text, image, {**image, "file_name": self.moved[image["id"]]})
 
 
 def _assemble(source: IO[bytes], target: IO[bytes], spool: IO[bytes], table: _Table, spacing: tuple[str, str]) -> None:
@@ -126,7 +138,7 @@ def _assemble(source: IO[bytes], target: IO[bytes], spool: IO[bytes], table: _Ta
     for piece in pieces(source):
         had_images = had_images or piece.array == "images"
         if piece.closes == "images" and table.added:
-            rows = [dumps({"id": key, "file_name": path}) for key, path in table.added.items()]
+            rows = [dumps(_entry(key, path)) for key, path in table.added.items()]
             target.write(encode((", " if had_images else "") + ", ".join(rows)))
         if piece.closes == "annotations":
             inside = False
@@ -136,13 +148,17 @@ def _assemble(source: IO[bytes], target: IO[bytes], spool: IO[bytes], table: _Ta
             had_annotations = had_annotations or is_record
             gap = "" if is_record else gap + piece.text
             continue
-        target.write(encode(piece.text))
+        target.write(encode(table.text(piece)))
         if piece.opens == "annotations":
             inside = True
             lead = encode(spacing[0])
             while size := spool.read(8):
                 target.write(lead + spool.read(int.from_bytes(size, "big")))
                 lead = encode(spacing[1])
+
+
+def _entry(image_id: str | int, path: str | None) -> Record:
+    return {"id": image_id} if path is None else {"id": image_id, "file_name": path}
 
 
 def _container(output: Output) -> Path | None:

@@ -20,7 +20,7 @@ from capedit.data.fields import Record, detect
 from capedit.data.formats.base import Output, Reading, Segment, TextFormat, create, found_image, open_bytes
 from capedit.data.formats.dialect import Dialect, sniff
 from capedit.data.formats.jsontext import parse
-from capedit.data.formats.jsonvalues import dumps, restore, same
+from capedit.data.formats.jsonvalues import dumps, is_utf8, restore, same
 from capedit.data.instance import Instance
 from capedit.data.side import read_notes
 
@@ -141,7 +141,7 @@ class _Plan:
         self.optional.update(key for role, key in names.items() if role != "reference")
         for column, value in record.items():
             counts = self.columns.setdefault(column, _no_counts())
-            text = isinstance(value, str) and _is_plain(value)
+            text = isinstance(value, str) and is_utf8(value)
             counts["present"] += 1
             counts["text"] += text
             counts["empty"] += value == ""
@@ -174,11 +174,6 @@ class _Plan:
 
 def _no_counts() -> dict[str, int]:
     return dict.fromkeys(("present", "text", "empty", "none", "tokens"), 0)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether UTF-8 can hold it; a lone surrogate needs the escapes of JSON."""
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _render(instance: Instance, record: Record, sheet: Sheet) -> bytes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
+from capedit.data.fields import detect
 from capedit.data.formats.base import open_bytes
 
 SAMPLE = 1 << 16
@@ -60,8 +63,9 @@ class Dialect:
         return f"{self.quote}{text}{self.quote}"
 
     def needs_quotes(self, text: str) -> bool:
+        # A leading space is quoted because some readers, this one included, may take it for spacing.
         marks = (self.delimiter, self.quote or "\n", self.escape or "\n", "\r", "\n")
-        return any(mark in text for mark in marks) or (self.space_after and text.startswith(" "))
+        return any(mark in text for mark in marks) or text.startswith(" ")
 
     def raw_cells(self, row: str) -> list[str]:
         """The cells of a row (without its line end) as they are spelled, quotes and all."""
@@ -80,52 +84,56 @@ class Dialect:
 
 
 def sniff(file: Path) -> Dialect:
-    """The dialect that gives the first rows of a file the same number of cells, and the most of them."""
+    """The dialect of a file: the usual one if it fits, else the one that gives the steadiest rows."""
     with open_bytes(file) as source:
         data = source.read(SAMPLE)
     encoding, bom = next(((name, "\ufeff") for mark, name in _BOMS if data.startswith(mark)), ("utf-8", ""))
     text = data.decode(encoding, "replace" if encoding != "utf-8" else "surrogateescape")[len(bom) :]
     line_end = next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
-    delimiters = ["\t", ",", ";", "|"] if ".tsv" in file.suffixes or ".tab" in file.suffixes else [",", "\t", ";", "|"]
+    tabs = {".tsv", ".tab"} & {suffix.lower() for suffix in file.suffixes}
     candidates = []
-    for rank, delimiter in enumerate(delimiters):
-        for quote in ('"', "'", None):
-            style = {"encoding": encoding, "bom": bom, "line_end": line_end, "delimiter": delimiter, "quote": quote}
-            dialect = _refined(Dialect(**style), text)  # type: ignore[arg-type]
-            candidates.append((*_fit(dialect, text), -rank, dialect))
-    return max(candidates, key=lambda candidate: candidate[:-1])[-1]
+    for delimiter in ("\t", ",", ";", "|") if tabs else (",", "\t", ";", "|"):
+        for quote, escape in (('"', None), ('"', "\\"), (None, None), ("'", None), ("'", "\\")):
+            dialect = Dialect(delimiter, quote, escape, encoding, bom, line_end)
+            if quote == "'" and not _opens_cells(dialect, text):
+                continue
+            if escape is not None and quote is not None and escape + quote not in text:
+                continue
+            candidates.append(_refined(dialect, text))
+    # The first of equals: the likelier ones stand first.
+    return max(candidates, key=lambda dialect: _fit(dialect, text, cut=len(data) == SAMPLE))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines as files have them; `str.splitlines` would also split at characters that captions may hold."""
+    return iter(io.StringIO(text, newline=""))
 
 
 def _refined(dialect: Dialect, text: str) -> Dialect:
-    quote, delimiter = dialect.quote, re.escape(dialect.delimiter)
-    space_after = re.search(rf"^[^\n]*{delimiter} [^ \n]", text) is not None
-    if quote is None:
-        return Dialect(**{**vars(dialect), "space_after": space_after})
-    backslash = f"\\{quote}" in text and not re.search(rf"[^{delimiter}\n]{quote}{quote}[^{delimiter}\n]", text)
-    first = text.splitlines()[0] if text else ""
-    cells = re.split(delimiter, first)
-    quote_all = bool(first) and all(cell.strip()[:1] == quote and cell.strip()[-1:] == quote for cell in cells)
-    refined = {"escape": "\\" if backslash else None, "quote_all": quote_all, "space_after": space_after}
-    return Dialect(**{**vars(dialect), **refined})
+    """With what the header shows: cells all quoted, or a space after each separator."""
+    header = next(_lines(text), "").rstrip("\r\n")
+    cells = dialect.raw_cells(header)
+    quote = dialect.quote or ""
+    quote_all = bool(quote and header) and all(cell.strip(" ")[:1] == quote for cell in cells)
+    space_after = len(cells) > 1 and all(cell[:1] == " " and cell[1:2] not in ("", " ") for cell in cells[1:])
+    return replace(dialect, quote_all=quote_all, space_after=space_after)
 
 
-def _fit(dialect: Dialect, text: str) -> tuple[bool, bool, float, int]:
-    """Better is greater: more than one column, quotes that really quote, steady widths, more columns."""
+def _fit(dialect: Dialect, text: str, *, cut: bool) -> tuple[bool, float, int]:
+    """Better is greater: a header with a caption, rows as wide as the header, more columns."""
     try:
-        widths = [len(row) for row in dialect.rows(text.splitlines(keepends=True)) if row]
+        rows = [row for row in dialect.rows(_lines(text)) if row]
     except csv.Error:
-        return (False, False, 0.0, 0)
-    if not widths:
-        return (False, False, 0.0, 0)
-    widths = widths[:-1] if len(text) >= SAMPLE // 4 and len(widths) > 2 else widths
+        return (False, 0.0, 0)
+    if not rows:
+        return (False, 0.0, 0)
+    widths = [len(row) for row in (rows[:-1] if cut and len(rows) > 2 else rows)]
     steady = sum(width == widths[0] for width in widths) / len(widths)
-    quote = dialect.quote
-    edge = rf"(?:^|{re.escape(dialect.delimiter)}) ?{quote}"
-    quotes = quote == '"' or (quote is not None and _opens_every_row(edge, text))
-    return (widths[0] > 1, quotes or quote is None, round(steady, 3), widths[0])
+    return ("reference" in detect(tuple(rows[0]), {}), steady * (widths[0] > 1), widths[0])
 
 
-def _opens_every_row(edge: str, text: str) -> bool:
+def _opens_cells(dialect: Dialect, text: str) -> bool:
     """Single quotes are apostrophes unless they open a cell in line after line."""
-    lines = [line for line in text.splitlines() if line][:50]
-    return bool(lines) and sum(re.search(edge, line) is not None for line in lines) > len(lines) / 2
+    edge = re.compile(rf"(?:^|{re.escape(dialect.delimiter)}) ?{dialect.quote}")
+    lines = [line for line in islice(_lines(text), 50) if line.strip()]
+    return bool(lines) and sum(edge.search(line) is not None for line in lines) > len(lines) / 2

@@ -12,7 +12,7 @@ from capedit.data.fields import EE_NAMES
 from capedit.data.formats.base import Output, Reading, Segment, create, open_bytes
 from capedit.data.formats.json_records import JsonRecordFormat
 from capedit.data.formats.jsontext import array_spacing, encode, pieces
-from capedit.data.formats.jsonvalues import restore
+from capedit.data.formats.jsonvalues import restore_from
 from capedit.data.instance import Instance
 
 
@@ -45,7 +45,7 @@ class EeJson(JsonRecordFormat):
                     reading.report(Problem(file, place, None, piece.error))
                     yield Segment(raw)
                     continue
-                record = restore(piece.value)
+                record = restore_from(piece.value, piece.text)
                 yield Segment(
                     raw, reading.instance(record, format=self.name, file=file, index=index, place=place, raw=raw)
                 )

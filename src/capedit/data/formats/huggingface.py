@@ -105,8 +105,6 @@ class HuggingFace(ArrowFormat):
         spool = self.spool(instances, output, _schema(model) if model else None)
         schema = spool.schema()
         info = _load(model / _INFO) if model else dict(_NEW_INFO)
-            _load(model / _INFO) if model else dict.fromkeys(("citation", "description", "homepage", "license"), "")
-        )
         known = info.get("features")
         if not isinstance(known, dict) or list(known) != schema.names:
             info["features"] = known = _features(schema)

@@ -10,7 +10,7 @@ from capedit.data.errors import FieldError, Problem
 from capedit.data.formats.base import Output, Reading, Segment, create, open_bytes
 from capedit.data.formats.json_records import JsonRecordFormat
 from capedit.data.formats.jsontext import MAX_RECORD, parse
-from capedit.data.formats.jsonvalues import restore
+from capedit.data.formats.jsonvalues import restore_from
 from capedit.data.instance import Instance
 
 _BOM = b"\xef\xbb\xbf"
@@ -32,7 +32,8 @@ class Jsonl(JsonRecordFormat):
                 index += 1
                 place = f"line {number}"
                 try:
-                    record: Any = restore(parse(body.decode("utf-8", "surrogateescape")))
+                    text = body.decode("utf-8", "surrogateescape")
+                    record: Any = restore_from(parse(text), text)
                 except FieldError as error:
                     reading.report(Problem(file, place, error.field, error.reason))
                     yield Segment(line)

@@ -22,7 +22,7 @@ MAX_RECORD = 1 << 26
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
-_SHAPE = re.compile(r'"(?:[^"\\\n]|\\.)*["\n]|[\[\]{}]|"', re.DOTALL)
+_SHAPE = re.compile(r'"(?:[^"\\\n]++|\\.)*+["\n]|[\[\]{}]|"', re.DOTALL)
 _SCALAR_END = re.compile(r"[,\]}\n]")
 _INVALID = re.compile("[\udc80-\udcff]")
 

@@ -11,16 +11,18 @@ import datetime
 import decimal
 import json
 import math
+import re
 from typing import Any
 
 _TAG = "$capedit"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dumps(value: Any, *, ascii_only: bool = False, compact: bool = False) -> str:
     """JSON on one line; text that UTF-8 cannot hold (lone surrogates) is escaped."""
     separators = (",", ":") if compact else (", ", ": ")
     text = json.dumps(value, ensure_ascii=ascii_only, separators=separators, default=_tagged)
-    if not ascii_only and _has_surrogate(text):
+    if not ascii_only and not is_utf8(text):
         return json.dumps(value, ensure_ascii=True, separators=separators, default=_tagged)
     return text
 
@@ -36,6 +38,11 @@ def restore(value: Any) -> Any:
     return value
 
 
+def restore_from(value: Any, text: str) -> Any:
+    """`restore`, at no cost for the many values whose text shows that they have no tagged parts."""
+    return restore(value) if _TAG in text else value
+
+
 def same(one: Any, other: Any) -> bool:
     """Equal in value and in type, all the way down; 1, 1.0 and true are three different things."""
     if type(one) is not type(other):
@@ -49,12 +56,9 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _has_surrogate(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold a text; a lone surrogate needs the escapes of JSON."""
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def _tagged(value: Any) -> dict[str, str]:

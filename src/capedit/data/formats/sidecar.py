@@ -180,7 +180,7 @@ def _text(raw: bytes, file: Path, at: int, reading: Reading) -> str | None:
 def _edited_line(raw: bytes, instance: Instance) -> bytes:
     origin = instance.origin
     if origin is not None and instance.reference == origin.record[origin.names["reference"]]:
-        return raw
+        return raw if origin.raw is None else origin.raw
     if _UNFIT.search(instance.reference) and origin is not None:
         raise DataError(f"{origin.file}, {origin.place}, field 'caption': must be one line of text here")
     return instance.reference.encode("utf-8") + raw[len(raw.rstrip(b"\r\n")) :]

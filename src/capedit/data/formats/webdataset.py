@@ -17,7 +17,7 @@ from capedit.data.errors import DataError, FieldError, Problem
 from capedit.data.fields import Record, detect, kind
 from capedit.data.formats.base import Edits, Format, Output, Reading, found_image
 from capedit.data.formats.jsontext import encode, parse, patch_object
-from capedit.data.formats.jsonvalues import dumps, restore, same
+from capedit.data.formats.jsonvalues import dumps, is_utf8, restore, same
 from capedit.data.images import IMAGE_SUFFIXES, ImageMember, image_suffix
 from capedit.data.instance import Instance, Member, Origin
 
@@ -41,7 +41,8 @@ class WebDataset(Format):
                     reading.report(Problem(file, place, error.field, error.reason))
                     continue
                 about = {"format": self.name, "file": file, "index": index, "place": place}
-                found = replace(reading, fields=fields).instance(record, **about, members=members)
+                raw = next((_data(source, member) for member in members if member.suffix == ".json"), None)
+                found = replace(reading, fields=fields).instance(record, **about, members=members, raw=raw)
                 if found is not None:
                     found = found if found.has_given_id else replace(found, id=key)
                     yield replace(found, image=_image(file, key, members) or found.image)
@@ -72,13 +73,16 @@ class WebDataset(Format):
                 if (new := edits.of(instance)) is not None and instance.origin is not None:
                     for member in instance.origin.members:
                         _copy(source, target, at, member.start)
-                        self._put_member(member, new, source, target)
+                        self._put_member(member, new, source, target, instance)
                         at = member.end
             _copy(source, target, at, file.stat().st_size)
         edits.finish(file)
 
-    def _put_member(self, member: Member, instance: Instance, source: IO[bytes], target: IO[bytes]) -> None:
-        data = self._changed(member, instance, source)
+    def _put_member(
+        self, member: Member, instance: Instance, source: IO[bytes], target: IO[bytes], current: Instance | None = None
+    ) -> None:
+        """Copy a member of `current` (by default, of what the instance was read from) with its new content."""
+        data = self._changed(member, instance, source, current or instance)
         if data is None:
             _copy(source, target, member.start, member.end)
             return
@@ -87,22 +91,23 @@ class WebDataset(Format):
         target.write(_resized(source.read(tarfile.BLOCKSIZE), len(data)))
         target.write(data + bytes(-len(data) % tarfile.BLOCKSIZE))
 
-    def _changed(self, member: Member, instance: Instance, source: IO[bytes]) -> bytes | None:
+    def _changed(self, member: Member, instance: Instance, source: IO[bytes], current: Instance) -> bytes | None:
         """The new content of a member; None if it stays as it is."""
-        origin = instance.origin
-        if origin is None or member.suffix not in (*_TEXT, ".json"):
+        origin, now = instance.origin, current.origin
+        if origin is None or now is None or member.suffix not in (*_TEXT, ".json"):
             return None
-        record = self.record(instance, found_image(instance))
-        before = dict(origin.record)
-        if same(record, before):
-            return None
-        raw = _data(source, member)
         if member.suffix in _TEXT:
-            if instance.reference == before[origin.names["reference"]] or member.suffix != _caption_suffix(origin):
+            before = now.record[now.names["reference"]]
+            if instance.reference == before or member.suffix != _caption_suffix(now):
                 return None
-            return encode(_as_file(instance.reference, raw.endswith(b"\n")))
-        fields = [{k: v for k, v in side.items() if not k.startswith(".")} for side in (before, record)]
-        return None if same(*fields) else encode(patch_object(raw.decode("utf-8"), *fields))
+            return encode(_as_file(instance.reference, _data(source, member).endswith(b"\n")))
+        record = self.record(instance, found_image(instance))
+        if same(record, dict(now.record)):
+            return None
+        if origin.raw is not None and same(record, dict(origin.record)):
+            return origin.raw
+        old, new = ({k: v for k, v in side.items() if not k.startswith(".")} for side in (now.record, record))
+        return None if same(old, new) else encode(patch_object(_data(source, member).decode("utf-8"), old, new))
 
     def names(self, instance: Instance) -> Any:
         origin = instance.origin
@@ -132,14 +137,16 @@ class WebDataset(Format):
         missing = output.image_path(instance.image) if data is None else None
         record = self.record(instance, missing)
         names = self.names(instance)
-        if (data is None and missing is None) or data is not None:
-            record.pop(names["image"], None) if names["image"] not in instance.extra else None
-        record.pop(names["reference"])
-        if instance.id == key:
+        if missing is None and names["image"] not in instance.extra:
+            record.pop(names["image"], None)
+        if fits := is_utf8(instance.reference):
+            record.pop(names["reference"])
+        if instance.id == key and not detect(tuple(k for k in record if k != names["id"]), {}).get("id"):
             record.pop(names["id"], None)
         if data is not None and instance.image is not None:
             _put(target, key + image_suffix(data, instance.image.name), data)
-        _put(target, f"{key}.txt", encode(_as_file(instance.reference, ends=False)))
+        if fits:
+            _put(target, f"{key}.txt", encode(_as_file(instance.reference, ends=False)))
         for name in [name for name, value in record.items() if name.startswith(".") and isinstance(value, bytes)]:
             _put(target, key + name, record.pop(name))
         if record:
