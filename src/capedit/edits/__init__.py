@@ -13,6 +13,7 @@ from capedit.edits.counting import (
 )
 from capedit.edits.lcs import edit_distance, lcs_length
 from capedit.edits.operations import EditError, Op, Operation, add, delete, keep, move_token, replace_token
+from capedit.edits.realise import realise
 from capedit.edits.render import render_html, render_plain, render_svg, render_terminal
 from capedit.edits.rounds import Order, expand, rounds_needed
 from capedit.edits.script import Composite, Script, apply
@@ -46,6 +47,7 @@ __all__ = [
     "lcs_length",
     "longest_gap",
     "move_token",
+    "realise",
     "render_html",
     "render_plain",
     "render_svg",
