@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from capedit.data import DataError, Dataset, Instance, open_dataset, rewrite_dataset, write_dataset
+from capedit.data import DataError, Dataset, Instance, open_dataset, restore_instances, rewrite_dataset, write_dataset
 from tests.data.samples import LAYOUT_IDS, LAYOUTS, nasty_instances
 
 EDIT = "a dog — “größer” 🐕"
@@ -51,7 +51,7 @@ def test_edits_in_place_and_back(tmp_path: Path, name: str, format: str | None) 
         assert (new.image is None) == (old.image is None)
         if new.image and old.image and name not in ("shard.tar", "shards"):  # there, offsets have moved
             assert new.image.read() == old.image.read()
-    rewrite_dataset(dataset, (i.revised(reference=old.reference) for i, old in zip(dataset, originals, strict=True)))
+    assert restore_instances(dataset, [old for n, old in enumerate(originals) if n % 4 == 1]) == count
     assert [i.reference for i in dataset] == [i.reference for i in originals]
     if dataset.format.name in BYTE_STABLE:
         assert digest(dataset.path) == before

@@ -14,7 +14,7 @@ from capedit.data.errors import DataError, Problem, Problems
 from capedit.data.fields import check_fields
 from capedit.data.formats import FORMATS, find, format_for_output, has_suffix
 from capedit.data.formats.base import Format, Output, Reading
-from capedit.data.instance import Instance
+from capedit.data.instance import Instance, Origin
 from capedit.data.side import Side, side_folder
 
 SHARD_SIZE = 10_000
@@ -262,7 +262,17 @@ class _Job:
         keep_paths = self.template is not None and self.template.images is not None
         files = {name: _first_file(source) if is_kept else source for name, (source, is_kept) in templates.items()}
         output = Output(path, staged, home, side, files, keep_paths, self.report)
-        return self.format.write(instances, output)
+        return self.format.write(self._named(instances), output)
+
+    def _named(self, instances: Iterator[Instance]) -> Iterator[Instance]:
+        """Instances that come from nowhere call their fields what the template calls them."""
+        like: Origin | None = None
+        for instance in instances:
+            if instance.origin is None and self.template is not None:
+                like = like or _nowhere(self.template)
+                yield replace(instance, origin=like)
+            else:
+                yield instance
 
     def _templates(self) -> dict[str, tuple[Path, bool]]:
         """By format: the template itself, and what it keeps in its side folder of formats it came from."""
@@ -275,6 +285,12 @@ class _Job:
             if format.container is not None and (side / format.container).exists()
         }
         return {**kept, self.template.format.name: (self.template.files[0], False)}
+
+
+def _nowhere(template: Dataset) -> Origin:
+    first = next(iter(replace(template, strict=False, on_error=None, problems=Problems())), None)
+    names = first.origin.names if first is not None and first.origin is not None else {}
+    return Origin("", template.path, -1, "", {}, names)
 
 
 def _first_file(source: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from capedit.data.images import Image
+from capedit.edits.tokens import tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,13 @@ class Instance:
     def reference_tokens(self) -> tuple[str, ...]:
         if self.given_reference_tokens is not None:
             return self.given_reference_tokens
-        return _tokenize(self.reference)
+        return tuple(tokenize(self.reference))
 
     @property
     def target_tokens(self) -> tuple[str, ...] | None:
         if self.given_target_tokens is not None or self.target is None:
             return self.given_target_tokens
-        return _tokenize(self.target)
+        return tuple(tokenize(self.target))
 
     def revised(
         self, *, reference: str | None = None, target: str | None = None, prediction: str | None = None
@@ -109,9 +110,3 @@ class Instance:
 def made_up_id(origin: Origin) -> str:
     """The id of a record that has none: the same whether its shard is opened alone or with others."""
     return f"{origin.file.name}:{origin.index + 1}"
-
-
-def _tokenize(text: str) -> tuple[str, ...]:
-    from capedit.edits.tokens import tokenize
-
-    return tuple(tokenize(text))

@@ -1,4 +1,17 @@
-"""The formats by name, and how to tell which one a path holds."""
+"""The formats by name, and how to tell which one a path holds.
+
+What stays byte for byte when a dataset is rewritten with some captions edited (`rewrite_dataset`):
+
+| format | all but the edited field | remark |
+|---|---|---|
+| ee, jsonl, coco | yes | in .gz the unpacked bytes; the packing is deterministic |
+| csv | yes | the edited cell is quoted as its dialect needs |
+| webdataset | yes | of an edited member the size and checksum in its header change too |
+| sidecar | yes | a caption must then be a single line |
+| parquet, huggingface | per file | values, schema, metadata and row groups stay, but an edited file is encoded anew |
+
+`write_dataset` in the same format keeps unchanged records byte for byte in ee, jsonl, coco, csv and webdataset.
+"""
 
 from __future__ import annotations
 

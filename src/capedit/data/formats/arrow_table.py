@@ -22,7 +22,7 @@ from capedit.data.images import ImageFile
 from capedit.data.instance import Instance
 
 CHUNK_ROWS = 1000
-CHUNK_CHARS = 1 << 25
+CHUNK_CHARS = 1 << 23
 IMAGE_TYPE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _NOTE = b"capedit"
 
@@ -50,10 +50,14 @@ class ArrowFormat(Format):
         for instance in instances:
             image = instance.image
             if embed is None and image is not None:
-                embed = not isinstance(image, ImageFile)
+                embed = not isinstance(image, ImageFile) or self._embeds(template, instance)
             spool.add(self.record(instance, _image_value(instance, output, embed=bool(embed))))
         spool.finish()
         return spool
+
+    def _embeds(self, template: pa.Schema | None, instance: Instance) -> bool:
+        name = self.names(instance)["image"]
+        return template is not None and name in template.names and template.field(name).type == IMAGE_TYPE
 
     def edited_batch(
         self, batch: pa.RecordBatch, start: int, edits: Edits, file: Path, reading: Reading
@@ -248,7 +252,10 @@ def _image_value(instance: Instance, output: Output, *, embed: bool) -> Any:
         return image.read()
     if isinstance(image, ImageFile):
         path = output.image_path(image)
-        return {"bytes": None, "path": path} if embed and path is not None else path
+        if not embed or path is None:
+            return path
+        data = output.image_data(instance)
+        return {"bytes": data, "path": path if data is None else Path(path).name}
     return {"bytes": image.read(), "path": image.name} if embed else output.image_path(image)
 
 

@@ -102,11 +102,12 @@ class HuggingFace(ArrowFormat):
         return states
 
     def _write_split(self, instances: Iterator[Instance], folder: Path, model: Path | None, output: Output) -> int:
-        spool = self.spool(instances, output, _schema(model) if model else None)
+        template = _schema(model) if model else None
+        spool = self.spool(instances, output, template)
         schema = spool.schema()
         info = _load(model / _INFO) if model else dict(_NEW_INFO)
         known = info.get("features")
-        if not isinstance(known, dict) or list(known) != schema.names:
+        if template is None or schema.names != template.names or schema.types != template.types:
             info["features"] = known = _features(schema)
         if known is not None:
             note = json.dumps({"info": {"features": known}}).encode()

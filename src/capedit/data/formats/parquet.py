@@ -16,6 +16,8 @@ from capedit.data.instance import Instance
 
 BATCH_ROWS = 256
 GROUP_ROWS = 10_000
+GROUP_BYTES = 1 << 26
+"""Row groups are held in memory; those with images inside must be shorter."""
 
 
 class Parquet(ArrowFormat):
@@ -37,7 +39,8 @@ class Parquet(ArrowFormat):
             pending: list[pa.RecordBatch] = []
             for batch in spool.batches(schema, min(rows, GROUP_ROWS)):
                 pending.append(batch)
-                if sum(part.num_rows for part in pending) >= rows:
+                large = model is None and sum(part.nbytes for part in pending) > GROUP_BYTES
+                if large or sum(part.num_rows for part in pending) >= rows:
                     target.write_table(pa.Table.from_batches(pending, schema), row_group_size=rows)
                     pending = []
             if pending:
