@@ -137,7 +137,10 @@ _PATH = rf"(?:/[^{_UNQUOTED}]+{_URL_END})?"
 _MAIL = rf"[^{_UNQUOTED}{{}}\xa0]"
 _MAIL_PART = rf"[^{_UNQUOTED}{{}}\xa0.]"
 _HOST = rf"[^ \t{NEWLINE}\"`'|!(){{}}$,-_]"
-_EXTENSION = r"bat|bmp|c|cgi|class|cpp|dll|docx?|exe|gif|gz|h|html?|jar|java|jpe?g|mov|pdf|php|pl|png|ppt|ps|py|sql|tar|txt|wav|x|xml|zip"
+_EXTENSION = (
+    r"bat|bmp|c|cgi|class|cpp|dll|docx?|exe|gif|gz|h|html?|jar|java|jpe?g"
+    r"|mov|pdf|php|pl|png|ppt|ps|py|sql|tar|txt|wav|x|xml|zip"
+)
 _EYE = r"[\-^x=~<>']"
 _LEVEL_EYE = r"[\^x=~<>']"
 
@@ -217,7 +220,8 @@ RULES: tuple[Rule, ...] = (
     # Numbers.
     _rule(
         r"[(+0-9]",
-        rf"(?:\([0-9]{{2,3}}\){_BLANK}?|\+{{0,2}}(?:[0-9]{{2,4}}[- \xa0])?[0-9]{{2,4}}[- \xa0])[0-9]{{3,4}}[- \xa0]?[0-9]{{3,5}}",
+        rf"(?:\([0-9]{{2,3}}\){_BLANK}?|\+{{0,2}}(?:[0-9]{{2,4}}[- \xa0])?[0-9]{{2,4}}[- \xa0])"
+        r"[0-9]{3,4}[- \xa0]?[0-9]{3,5}",
         _phone,
     ),
     _rule(_NUMERIC, rf"[{DIGIT}]{{1,2}}[-/][{DIGIT}]{{1,2}}[-/][{DIGIT}]{{2,4}}"),
