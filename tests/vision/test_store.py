@@ -80,6 +80,19 @@ def test_stored_tokens_are_views_of_the_file(tmp_path: Path) -> None:
     assert first.features.dtype == np.float16
 
 
+def test_many_shards_take_few_file_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capedit.vision.store.MAX_MAPPED", 3)
+    fill(tmp_path, range(40), shard_bytes=1)  # a shard for each image
+    store = FeatureStore(tmp_path)
+    kept = store.stored("image/0")
+    for number in (*range(40), 0, 39, 7):
+        expected = tokens_of(number).features.astype(np.float16)
+        np.testing.assert_array_equal(store.stored(f"image/{number}").features, expected)
+    np.testing.assert_array_equal(kept.features, tokens_of(0).features.astype(np.float16))
+    handles = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert 1 <= sum(str(tmp_path) in handle for handle in handles) <= 4  # three mapped, and the view that is kept
+
+
 @pytest.mark.parametrize("precision", list(Precision))
 def test_a_batch_is_the_singles_side_by_side(tmp_path: Path, precision: Precision) -> None:
     with StoreWriter(tmp_path, FakeEncoder(), precision, shard_bytes=500) as writer:

@@ -22,6 +22,8 @@ from capedit.vision.shard import Precision, Shard, StoredTokens, StoreError
 from capedit.vision.tokens import VisualTokens
 
 FORMAT = 1
+MAX_MAPPED = 256
+"""Shards mapped at a time: each takes a file handle, of which a process may have few."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,11 @@ class FeatureStore:
                 f"{self.path}: made by encoder {self.header.encoder_hash} ({self.header.encoder}), "
                 f"wanted {encoder_hash}"
             )
-        self._shards = [Shard(path, self.header.dim, self.header.precision) for path in shard_paths(self.path)]
+        self._files = shard_paths(self.path)
+        self._mapped: dict[int, Shard] = {}
         self._places: dict[str, tuple[int, int]] = {}
-        for number, shard in enumerate(self._shards):
-            for row, image_id in enumerate(shard.ids):
+        for number in range(len(self._files)):
+            for row, image_id in enumerate(self._shard(number).ids):
                 self._places.setdefault(image_id, (number, row))
 
     def __reduce__(self) -> tuple[type[FeatureStore], tuple[Path]]:
@@ -92,7 +95,7 @@ class FeatureStore:
             number, row = self._places[image_id]
         except KeyError:
             raise StoreError(f"{self.path}: no tokens for image {image_id!r}") from None
-        return self._shards[number].row(row)
+        return self._shard(number).row(row)
 
     def tokens(self, image_id: str) -> VisualTokens:
         stored = self.stored(image_id)
@@ -111,6 +114,16 @@ class FeatureStore:
                 features[index, :count] *= row.scales[:, None]
             boxes[index, :count] = row.boxes
         return TokenBatch(features, boxes, counts)
+
+    def _shard(self, number: int) -> Shard:
+        """A mapped shard. One that is let go stays mapped for as long as views of it are in use."""
+        shard = self._mapped.get(number)
+        if shard is None:
+            shard = Shard(self._files[number], self.header.dim, self.header.precision)
+            self._mapped[number] = shard
+            if len(self._mapped) > MAX_MAPPED:
+                self._mapped.pop(next(iter(self._mapped)), None)
+        return shard
 
     def failures(self) -> list[Failure]:
         """Images that were tried and are still missing, each with its last reason."""
