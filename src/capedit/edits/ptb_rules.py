@@ -98,7 +98,7 @@ _PLAIN_WORD = rf"{_WORD_LETTER}{_WORD_CHARACTER}*(?:[.!?]{_WORD_LETTER}{_WORD_CH
 _ALNUM = rf"[{LETTER}{DIGIT}]"
 _PART = rf"(?:[dDlLoO]{_ANY_APOSTROPHE}{_ALNUM})?{_ALNUM}+"
 _JOINED = rf"{_PART}(?:[-_\u058a\u2010\u2011]{_PART})*"  # x-ray, snake_case
-_DOTTED = r"[A-Za-z0-9][A-Za-z0-9\xad.,]*"  # the part before a hyphen may hold dots: u.s.-based
+_DOTTED = r"[A-Za-z0-9][A-Za-z0-9\xad.,]*+"  # the part before a hyphen may hold dots: u.s.-based
 _ACRONYM = r"[A-Za-z](?:\.[A-Za-z])+"
 _NATION = r"(?i:canada|eu|japan|korean|non|sino)-[uU]\.[sS]"
 _CAPITALS = r"[A-Z]+(?:(?:&(?i:amp;)?|\+)[A-Z]+)+"  # AT&T
@@ -185,7 +185,7 @@ RULES: tuple[Rule, ...] = (
     _rule("[A-Z]", rf"({_CAPITALS}\.)[,;:]", _ampersand),
     # Words.
     _rule(r"[A-Za-z\xad]", rf"([A-Za-z\xad]*?[A-MO-Za-mo-z]\xad*)[nN]{_ANY_APOSTROPHE}[tT]", _unhyphenated),
-    _rule(_WORDY, rf"({_PLAIN_WORD}){_APOSTROPHE}{_CLITIC}(?!{_ASCII})", _unhyphenated),
+    _rule(_WORDY, rf"({_PLAIN_WORD}){_APOSTROPHE}{_CLITIC}", _unhyphenated),
     _rule(_WORDY, _PLAIN_WORD, _unhyphenated),
     _rule("[<&A-Za-z0-9]", rf"(?:<|&lt;)?[A-Za-z0-9]{_MAIL}*@(?:{_MAIL_PART}+\.)*{_MAIL_PART}+(?:>|&gt;)?"),
     _rule(_ASCII, rf"({_CLOSING})[\s\S]{{2}}"),
