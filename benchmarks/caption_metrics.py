@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pycocoevalcap.bleu.bleu import Bleu  # type: ignore[import-untyped]
-from pycocoevalcap.cider.cider import Cider  # type: ignore[import-untyped]
-from pycocoevalcap.rouge.rouge import Rouge  # type: ignore[import-untyped]
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
 
 from capedit.edits import Alignment, Order, expand, gold_script
 from capedit.metrics import evaluate

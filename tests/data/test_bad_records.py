@@ -5,8 +5,8 @@ import json
 import tarfile
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from capedit.data import DataError, ImageFile, Instance, Problem, open_dataset, write_dataset

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import datasets  # type: ignore[import-untyped]
+import datasets
 import pytest
 
 from capedit.data import Instance, open_dataset, rewrite_dataset, write_dataset

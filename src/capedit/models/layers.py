@@ -31,13 +31,14 @@ class Attention(nn.Module):
     def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
         """How much each token looks at each of the memory's, mean over heads: (B, T, S). For people to look at."""
         query, key = self._split(self.query(x)), self._split(self.key(memory))
-        scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
+        scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         if memory_mask is not None:
             scores = scores.masked_fill(~memory_mask[:, None, None, :], -torch.inf)
         return scores.softmax(-1).mean(1)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D / H)
+        batch, tokens, _ = x.shape
+        return x.view(batch, tokens, self.heads, -1).transpose(1, 2)  # (B, H, T, D / H)
 
 
 class Residual(nn.Module):

@@ -37,7 +37,7 @@ class ClipScorer:
 
     def __init__(self, image_path: Callable[[int], Path], model: str = "ViT-B-32", pretrained: str = "openai") -> None:
         try:
-            import open_clip  # type: ignore[import-not-found]
+            import open_clip
             import torch
         except ImportError as error:
             raise CapeditError(f"CLIP needs the extra: pip install 'capedit[clip]' ({error})") from error

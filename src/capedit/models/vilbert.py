@@ -148,7 +148,7 @@ class Vilbert(nn.Module):
 
     def forward(self, text: TextInput, vision: VisionInput, hints: Hints | None = None) -> Tensor:
         """(B, T, D) of the text stream."""
-        x = self.embed_text(text.ids, hints.text if hints else None)
+        x: Tensor = self.embed_text(text.ids, hints.text if hints else None)
         alone = len(self.text) - self.config.connections
         for layer in self.text[:alone]:
             x = layer(x, text.mask)

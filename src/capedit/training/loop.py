@@ -124,7 +124,7 @@ def train_step(
     sums = dict.fromkeys(weights, 0.0)
     for part in parts:
         terms = task.loss(part)
-        objective(terms, weights).backward()  # type: ignore[no-untyped-call]
+        objective(terms, weights).backward()
         for name, term in terms.items():
             sums[name] += float(term.total.detach())
     parameters = [p for p in task.model.parameters() if p.grad is not None]

@@ -81,7 +81,7 @@ def test_every_instance_keeps_the_rules(tmp_path: Path) -> None:
         scores = bleu([(one.reference_tokens, own)])[1][0]
         assert scores[1] > 0.7
         assert scores[2] > 0.65
-        assert ContentOverlap().scores([one.reference_tokens], own)[0] < 0.6
+        assert ContentOverlap().scores([one.reference_tokens], [own])[0] < 0.6
         assert one.target_tokens in own
         assert edit_distance(one.reference_tokens, one.target_tokens or ()) == min(
             edit_distance(one.reference_tokens, caption) for caption in own

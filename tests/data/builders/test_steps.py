@@ -1,12 +1,15 @@
 """Each of the four steps of COCO-EE by itself."""
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capedit.data.builders.candidates import draw, rank_candidates
-from capedit.data.builders.filters import CaptionBleu, ContentOverlap
+from capedit.data.builders.filters import CaptionBleu, ContentOverlap, SpiceMeaning
 from capedit.data.builders.pairing import nearest_caption
 from capedit.metrics.bleu import bleu
 
@@ -70,9 +73,8 @@ def test_bleu_is_multi_reference() -> None:
 
 def test_content_overlap() -> None:
     references = [words("a black cat on a sofa"), words("the cat sleeps")]
-    same, half, none, empty = ContentOverlap().scores(
-        [words("a cat"), words("a cat and a dog"), words("a red bus"), words("on the")], references
-    )
+    candidates = [words("a cat"), words("a cat and a dog"), words("a red bus"), words("on the")]
+    same, half, none, empty = ContentOverlap().scores(candidates, [references] * 4)
     recall = (1 / 3 + 1 / 2) / 2
     assert same == pytest.approx(2 * recall / (1 + recall))
     assert half == pytest.approx(2 * 0.5 * recall / (0.5 + recall))
@@ -81,7 +83,21 @@ def test_content_overlap() -> None:
 
 
 def test_content_overlap_without_content_in_the_references() -> None:
-    assert ContentOverlap().scores([words("a cat")], [words("on the")]).tolist() == [0]
+    assert ContentOverlap().scores([words("a cat")], [[words("on the")]]).tolist() == [0]
+
+
+def test_any_spice_serves_as_the_filter() -> None:
+    class Recorder:
+        kind = "recorded"
+
+        def scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[SimpleNamespace]:
+            assert (hypotheses, references) == (["a cat", "a dog"], [["one", "two"], ["three"]])
+            return [SimpleNamespace(f=0.25), SimpleNamespace(f=0.5)]
+
+    filter = SpiceMeaning(Recorder())
+    references = [[words("one"), words("two")], [words("three")]]
+    assert filter.scores([words("a cat"), words("a dog")], references).tolist() == [0.25, 0.5]
+    assert filter.name == "SPICE (recorded)"
 
 
 def test_the_target_is_the_nearest_caption_by_deletions_and_additions() -> None:

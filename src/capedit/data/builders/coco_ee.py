@@ -16,7 +16,7 @@ import numpy as np
 
 from capedit.data.atomic import staged_file
 from capedit.data.builders.candidates import FloatArray, Scorer, draw, rank_candidates
-from capedit.data.builders.captions import CaptionTable, IntArray
+from capedit.data.builders.captions import CaptionTable, IntArray, Tokens
 from capedit.data.builders.filters import CaptionBleu, Meaning
 from capedit.data.builders.flickr30k_ee import make_instance
 from capedit.data.builders.pairing import nearest_caption
@@ -85,44 +85,53 @@ class Pipeline:
         tally.images_without_picture = len(images) - len(seen)
         pairs: list[tuple[int, int, int]] = []
         for start in range(0, len(seen), BLOCK_IMAGES):
-            block = seen[start : start + BLOCK_IMAGES]
-            with _clock(tally, "rank"):
-                candidates = self._candidates(block)
-            tally.drawn += sum(map(len, candidates))
-            for image, drawn in zip(block, candidates, strict=True):
-                found = self._pairs_of(image, drawn, tally)
-                tally.images_with_instances += bool(found)
-                pairs.extend(found)
+            pairs += self._run_block(seen[start : start + BLOCK_IMAGES], tally)
+        tally.images_with_instances = len({image for image, _, _ in pairs})
         return np.array(pairs, np.int64).reshape(-1, 3), tally
 
-    def _candidates(self, images: list[int]) -> list[IntArray]:
-        """Step 1."""
+    def _run_block(self, images: list[int], tally: Tally) -> list[tuple[int, int, int]]:
+        """The four steps, for as many images as are scored at once."""
+        with _clock(tally, "rank"):
+            drawn = self.draw_candidates(images)
+        with _clock(tally, "bleu"):
+            alike = [(i, c) for i, mine in zip(images, drawn, strict=True) for c in self.worded_alike(i, mine, tally)]
+        with _clock(tally, "meaning"):
+            wrong = self.meant_differently(alike, tally)
+        with _clock(tally, "pair"):
+            return [(image, candidate, self.target(image, candidate)) for image, candidate in wrong]
+
+    def draw_candidates(self, images: list[int]) -> list[IntArray]:
+        """Step 1: captions that score best for each image, and of these some at random."""
         ids = self.table.image_ids[images].tolist()
         own = [self.table.of_image(image) for image in images]
         ranked = rank_candidates(self.scorer.embed_images(ids), self.caption_vectors, own, self.options.candidates)
         return [draw(row, self.options.draw, self.options.seed, i) for row, i in zip(ranked, ids, strict=True)]
 
-    def _pairs_of(self, image: int, candidates: IntArray, tally: Tally) -> list[tuple[int, int, int]]:
-        """Steps 2 to 4."""
-        own = self.table.of_image(image)
-        references = [self.table.captions[number] for number in own]
-        with _clock(tally, "bleu"):
-            scores = self.bleu.scores(candidates, own)
-        candidates, scores = _keep(scores[:, 1] > self.options.min_bleu2, candidates, scores)
-        tally.passed_bleu2 += len(candidates)
-        candidates, scores = _keep(scores[:, 2] > self.options.min_bleu3, candidates, scores)
-        tally.passed_bleu3 += len(candidates)
-        if not len(candidates):
-            return []
-        with _clock(tally, "meaning"):
-            meaning = self.meaning.scores([self.table.captions[number] for number in candidates], references)
-        candidates, _ = _keep(meaning < self.options.max_meaning, candidates, meaning)
-        tally.passed_meaning += len(candidates)
-        with _clock(tally, "pair"):
-            return [
-                (image, number, own[nearest_caption(self.table.captions[number], references)])
-                for number in candidates.tolist()
-            ]
+    def worded_alike(self, image: int, candidates: IntArray, tally: Tally) -> list[int]:
+        """Step 2: those with enough words in a row in common with the image's captions."""
+        scores = self.bleu.scores(candidates, self.table.of_image(image))
+        bleu2, bleu3 = scores[:, 1] > self.options.min_bleu2, scores[:, 2] > self.options.min_bleu3
+        kept: list[int] = candidates[bleu2 & bleu3].tolist()
+        tally.drawn += len(candidates)
+        tally.passed_bleu2 += int(bleu2.sum())
+        tally.passed_bleu3 += len(kept)
+        return kept
+
+    def meant_differently(self, pairs: list[tuple[int, int]], tally: Tally) -> list[tuple[int, int]]:
+        """Step 3: those that say something else. Pairs are (image, candidate)."""
+        captions = self.table.captions
+        scores = self.meaning.scores([captions[c] for _, c in pairs], [self._captions_of(i) for i, _ in pairs])
+        kept = [pair for pair, score in zip(pairs, scores, strict=True) if score < self.options.max_meaning]
+        tally.passed_meaning += len(kept)
+        return kept
+
+    def target(self, image: int, candidate: int) -> int:
+        """Step 4: the image's own caption that takes the fewest steps to reach."""
+        nearest = nearest_caption(self.table.captions[candidate], self._captions_of(image))
+        return self.table.of_image(image)[nearest]
+
+    def _captions_of(self, image: int) -> list[Tokens]:
+        return [self.table.captions[number] for number in self.table.of_image(image)]
 
 
 @dataclass(frozen=True)
@@ -202,10 +211,6 @@ def _account(tally: Tally, table: CaptionTable) -> dict[str, Any]:
         "images_with_instances": tally.images_with_instances,
         "seconds": {step: round(seconds, 1) for step, seconds in tally.seconds.items()},
     }
-
-
-def _keep(passed: Any, candidates: IntArray, scores: Any) -> tuple[IntArray, Any]:
-    return candidates[passed], scores[passed]
 
 
 class _clock:  # noqa: N801 (reads as a verb where it is used)

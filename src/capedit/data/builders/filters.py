@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from capedit.data.builders.captions import IntArray, Tokens
 from capedit.metrics.bleu import STATISTICS, bleu_from_statistics
+from capedit.metrics.evaluation import SpiceScorer
 from capedit.metrics.fluency import FUNCTION_WORDS
 from capedit.metrics.ngrams import MAX_ORDER
 
@@ -101,8 +102,24 @@ class Meaning(Protocol):
     def name(self) -> str:
         """For reports."""
 
-    def scores(self, candidates: Sequence[Tokens], references: Sequence[Tokens]) -> Scores:
-        """(candidates,), each against all references of the one image together."""
+    def scores(self, candidates: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> Scores:
+        """(candidates,), each against all its references together. Called with a few hundred at a time."""
+
+
+@dataclass(frozen=True)
+class SpiceMeaning:
+    """The paper's filter, by any SPICE."""
+
+    spice: SpiceScorer
+
+    @property
+    def name(self) -> str:
+        return f"SPICE ({self.spice.kind})"
+
+    def scores(self, candidates: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> Scores:
+        hypotheses = [" ".join(candidate) for candidate in candidates]
+        texts = [[" ".join(reference) for reference in several] for several in references]
+        return np.array([score.f for score in self.spice.scores(hypotheses, texts)], np.float64)
 
 
 @dataclass(frozen=True)
@@ -116,19 +133,19 @@ class ContentOverlap:
 
     name: str = "content overlap"
 
-    def scores(self, candidates: Sequence[Tokens], references: Sequence[Tokens]) -> Scores:
-        wanted = [words for words in map(content_words, references) if words]
-        known = frozenset[str]().union(*wanted)
-        return np.array([_overlap(content_words(candidate), wanted, known) for candidate in candidates], np.float64)
+    def scores(self, candidates: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> Scores:
+        return np.array([_overlap(*pair) for pair in zip(candidates, references, strict=True)], np.float64)
 
 
 def content_words(caption: Tokens) -> frozenset[str]:
     return frozenset(caption) - FUNCTION_WORDS
 
 
-def _overlap(words: frozenset[str], wanted: Sequence[frozenset[str]], known: frozenset[str]) -> float:
+def _overlap(candidate: Tokens, references: Sequence[Tokens]) -> float:
+    words = content_words(candidate)
+    wanted = [found for found in map(content_words, references) if found]
     if not words or not wanted:
         return 0.0
-    precision = len(words & known) / len(words)
+    precision = len(words & frozenset[str]().union(*wanted)) / len(words)
     recall = sum(len(words & reference) / len(reference) for reference in wanted) / len(wanted)
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

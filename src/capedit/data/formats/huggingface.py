@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from capedit.data.errors import DataError
 from capedit.data.formats.arrow_table import IMAGE_TYPE, ArrowFormat, readable
