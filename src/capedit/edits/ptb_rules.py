@@ -4,8 +4,9 @@ Rules behave like those of a generated lexer: at each place the rule with the lo
 equal matches the earlier rule. A pattern's first group, where it has one, is the token; what follows the group is
 context, which counts towards the length of the match but is read again afterwards.
 
-The rules were inferred from the documentation of the Stanford tokeniser and from the output of version 3.4.1 on
-captions, on all short strings over small alphabets, and on each character of Unicode's first plane.
+The rules were written from what is publicly documented and commonly known of the Stanford tokeniser, and settled by
+the output of version 3.4.1: on captions, on short strings over small alphabets (all of up to four characters, samples
+of longer ones), and on each character of Unicode's first plane.
 """
 
 import re
