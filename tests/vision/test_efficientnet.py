@@ -3,7 +3,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]
+import onnxruntime
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812

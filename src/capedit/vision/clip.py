@@ -29,7 +29,7 @@ class ClipEncoder:
     def __init__(self, model: str = "ViT-B-32", pretrained: str | None = "laion2b_s34b_b79k") -> None:
         """`pretrained` is a tag or a file that `open_clip` knows; None leaves the weights random."""
         try:
-            import open_clip  # type: ignore[import-not-found]
+            import open_clip
             import torch
         except ImportError as error:
             raise CapeditError(f"CLIP needs the extra: pip install 'capedit[clip]' ({error})") from error
