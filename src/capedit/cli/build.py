@@ -14,7 +14,7 @@ from capedit.data import DataError, open_dataset, write_dataset
 from capedit.data.builders import CocoEeOptions, Mode, build_coco_ee, flickr30k_ee, read_esnli
 from capedit.data.builders.captions import CaptionTable, read_coco_captions
 from capedit.data.builders.examples import examples_page, sample
-from capedit.data.builders.filters import ContentOverlap, Meaning
+from capedit.data.builders.filters import ContentOverlap, Meaning, SpiceMeaning
 from capedit.data.builders.split import read_held_out
 from capedit.errors import CapeditError
 
@@ -206,8 +206,12 @@ def _scorer(name: str, features: Path | None, images: str | None, image_key: str
     )
 
 
-def _meaning(filter: MeaningFilter) -> Meaning:
-    return ContentOverlap()
+def _meaning(judge: MeaningFilter) -> Meaning:
+    if judge is MeaningFilter.OVERLAP:
+        return ContentOverlap()
+    from capedit.metrics.spice import Spice
+
+    return SpiceMeaning(Spice())
 
 
 def _key(pattern: str) -> Callable[[int], str]:
