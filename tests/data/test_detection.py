@@ -25,7 +25,7 @@ def test_what_was_written_is_recognised(tmp_path: Path, name: str, format: str |
         ("a.json", b'{"caption": "x"}\n{"caption": "y"}\n', "jsonl"),
         ("a.json", b'{"info": {},\n "images": [], "annotations": []}', "coco"),
         ("a.json", b'{"annotations": [{"caption": "x"}]}', "coco"),
-        ("a.json.gz", gzip.compress(b'[{"caption": "x"}]'), "ee"),
+        ("a.json.gz", gzip.compress(b'[{"caption": "x"}]', mtime=0), "ee"),
         ("a.dat", b'{"caption": "x"}\n', "jsonl"),
         ("a.TSV", b"caption\tx\na\tb\n", "csv"),
     ],

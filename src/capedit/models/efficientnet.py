@@ -112,6 +112,16 @@ class ConvNorm(nn.Module):
         x = self.norm(x)
         return F.relu6(x) if self.activate else x
 
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the one convolution that this one and its batch norm amount to."""
+        norm = self.norm
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        # In double precision: folding is then exact to the last bit of float32.
+        scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
+        weight = (self.conv.weight.double() * scale[:, None, None, None]).float()
+        return weight.detach(), (norm.bias.double() - norm.running_mean.double() * scale).float().detach()
+
 
 class Block(nn.Module):
     """Inverted bottleneck: widen, convolve each channel, project; a shortcut where shapes allow."""

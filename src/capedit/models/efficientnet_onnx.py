@@ -60,17 +60,12 @@ class _Graph:
 
     def conv_norm(self, layer: ConvNorm, x: str, size: int) -> tuple[str, int]:
         """Add a layer to the graph; returns the name of its output and the side of its map."""
-        norm, name = layer.norm, f"weight_{len(self.nodes)}"
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        # In double precision: folding is then exact to the last bit of float32.
-        scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
-        weight = (layer.conv.weight.double() * scale[:, None, None, None]).float()
-        bias = (norm.bias.double() - norm.running_mean.double() * scale).float()
+        name = f"weight_{len(self.nodes)}"
+        weight, bias = layer.folded()
         before, after = same_padding(size, layer.kernel, layer.stride)
         x = self.node(
             "Conv",
-            [x, self.weight(name, weight.detach().numpy()), self.constant(f"{name}.bias", bias.detach().numpy())],
+            [x, self.weight(name, weight.numpy()), self.constant(f"{name}.bias", bias.numpy())],
             kernel_shape=[layer.kernel, layer.kernel],
             strides=[layer.stride, layer.stride],
             pads=[before, before, after, after],

@@ -19,7 +19,7 @@ class Pointwise(nn.Module):
 
     def __init__(self, layer: ConvNorm) -> None:
         super().__init__()
-        weight, bias = folded(layer)
+        weight, bias = layer.folded()
         self.weight = nn.Parameter(weight.flatten(1))
         self.bias = nn.Parameter(bias)
         self.activate = layer.activate
@@ -35,7 +35,7 @@ class Depthwise(nn.Module):
 
     def __init__(self, layer: ConvNorm, side: int) -> None:
         super().__init__()
-        weight, bias = folded(layer)
+        weight, bias = layer.folded()
         self.weight = nn.Parameter(weight.flatten(1))  # (C, K * K)
         self.bias = nn.Parameter(bias)
         self.spread: Tensor  # (K * K, S_in * S_out): which tap of the kernel joins which two cells
@@ -105,17 +105,6 @@ def tail_blocks(network: EfficientNetLite, first_stage: int) -> Iterator[Block]:
         for block in stage.children():
             assert isinstance(block, Block)
             yield block
-
-
-def folded(layer: ConvNorm) -> tuple[Tensor, Tensor]:
-    """Weight and bias of the convolution that a convolution with its batch norm amounts to."""
-    norm = layer.norm
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    # In double precision: folding is then exact to the last bit of float32.
-    scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
-    weight = (layer.conv.weight.double() * scale[:, None, None, None]).float()
-    return weight.detach(), (norm.bias.double() - norm.running_mean.double() * scale).float().detach()
 
 
 def unfold(layer: ConvNorm, weight: Tensor, bias: Tensor) -> None:

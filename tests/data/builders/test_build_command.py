@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from capedit.cli.build import build
 from capedit.data import open_dataset
