@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from capedit.errors import CapeditError
-from capedit.vision.image import ImageSource, load_image
-from capedit.vision.tokens import VisualTokens, grid_corners
+from capedit.vision.square import SquareEncoder
+from capedit.vision.tokens import grid_corners
 
 _TREATMENT = "clip-squash-bicubic-1"
-_BATCH = 8
 
 
-class ClipEncoder:
+class ClipEncoder(SquareEncoder):
     """The vision transformer of an `open_clip` model; each patch is a region.
 
     As in the grid encoder the whole image is squashed to the square, where CLIP itself would crop the middle. Batch
@@ -39,45 +36,26 @@ class ClipEncoder:
             raise CapeditError(f"CLIP model {model}: its image tower gives no patch tokens; take a ViT")
         self._visual.output_tokens = True
         size = self._visual.image_size
-        self._side = int(size[0] if isinstance(size, tuple | list) else size)
+        side = int(size[0] if isinstance(size, tuple | list) else size)
         mean = getattr(self._visual, "image_mean", None) or open_clip.OPENAI_DATASET_MEAN
         std = getattr(self._visual, "image_std", None) or open_clip.OPENAI_DATASET_STD
         self._mean, self._std = np.float32(mean), np.float32(std)
-        self._name = f"open_clip {model} {pretrained or 'random'}"
         digest = hashlib.sha256(_TREATMENT.encode())
         for key, value in sorted(self._visual.state_dict().items()):
             digest.update(key.encode())
             digest.update(value.detach().cpu().numpy().tobytes())
-        self._hash = digest.hexdigest()[:16]
-        probe = self._run(np.zeros((1, self._side, self._side, 3), dtype=np.uint8))
-        patches, self._dim = int(probe.shape[1]), int(probe.shape[2])
-        self._grid = math.isqrt(patches)
-        if self._grid**2 != patches:
+        probe = self._run(np.zeros((1, side, side, 3), dtype=np.uint8))
+        patches, dim = int(probe.shape[1]), int(probe.shape[2])
+        grid = math.isqrt(patches)
+        if grid**2 != patches:
             raise CapeditError(f"CLIP model {model}: gives {patches} tokens, which are no square of patches")
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def hash(self) -> str:
-        return self._hash
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
-        tokens: list[VisualTokens] = []
-        for start in range(0, len(images), _BATCH):
-            patches = self._run(np.stack([self._prepare(image) for image in images[start : start + _BATCH]]))
-            corners = grid_corners(self._grid, self._grid)
-            tokens.extend(VisualTokens.from_regions(one, corners) for one in patches)
-        return tokens
-
-    def _prepare(self, image: ImageSource) -> NDArray[np.uint8]:
-        square = load_image(image).resize((self._side, self._side), Image.Resampling.BICUBIC, reducing_gap=3.0)
-        return np.asarray(square)
+        super().__init__(
+            name=f"open_clip {model} {pretrained or 'random'}",
+            hash=digest.hexdigest()[:16],
+            dim=dim,
+            side=side,
+            corners=grid_corners(grid, grid),
+        )
 
     def _run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(B, S, S, 3) -> (B, patches, D)."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from PIL import Image
 
 from capedit.errors import CapeditError
-from capedit.vision.image import ImageSource, load_image
-from capedit.vision.tokens import VisualTokens, grid_corners
+from capedit.vision.square import SquareEncoder
+from capedit.vision.tokens import grid_corners
 
 # Counted up whenever the same file would give other tokens: resizing, pooling, order of cells.
 _TREATMENT = "squash-bicubic-1"
-_BATCH = 8  # larger batches were no faster on a CPU and take memory
 
 
-class GridEncoder:
+class GridEncoder(SquareEncoder):
     """Runs an ONNX file that maps uint8 pixels (B, S, S, 3) to features (B, h, w, D).
 
     The whole image is squashed to the square: nothing is cropped, and a cell's box is a plain share of the image.
@@ -41,18 +38,21 @@ class GridEncoder:
             self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise CapeditError(f"{path}: not an ONNX file the runtime can load ({error})") from error
-        self._side, rows, columns, self._dim = self._shapes(path)
+        side, rows, columns, dim = self._shapes(path)
         if grid is not None and not 1 <= grid <= min(rows, columns):
             raise CapeditError(f"{path}: grid {grid} does not fit a map of {rows} x {columns} cells")
         self._rows = _area_pooling(rows, grid) if grid else None
         self._columns = _area_pooling(columns, grid) if grid else None
-        self._corners = grid_corners(grid or rows, grid or columns)
-        self._name: str = self._session.get_modelmeta().custom_metadata_map.get("capedit.encoder", path.stem)
-        if grid:
-            self._name += f" pooled {grid} x {grid}"
+        name: str = self._session.get_modelmeta().custom_metadata_map.get("capedit.encoder", path.stem)
         digest = hashlib.sha256(data)
         digest.update(f"{_TREATMENT} grid={grid}".encode())
-        self._hash = digest.hexdigest()[:16]
+        super().__init__(
+            name=f"{name} pooled {grid} x {grid}" if grid else name,
+            hash=digest.hexdigest()[:16],
+            dim=dim,
+            side=side,
+            corners=grid_corners(grid or rows, grid or columns),
+        )
 
     def _shapes(self, path: Path) -> tuple[int, int, int, int]:
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
@@ -70,38 +70,13 @@ class GridEncoder:
             raise CapeditError(f"{path}: maps {taken} to {given}, expected uint8 (B, S, S, 3) to (B, h, w, D)")
         return taken[1], given[1], given[2], given[3]
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def hash(self) -> str:
-        return self._hash
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
-        tokens: list[VisualTokens] = []
-        for start in range(0, len(images), _BATCH):
-            pixels = np.stack([self.prepare(image) for image in images[start : start + _BATCH]])
-            tokens.extend(VisualTokens.from_regions(cells, self._corners) for cells in self._run(pixels))
-        return tokens
-
-    def prepare(self, image: ImageSource) -> NDArray[np.uint8]:
-        """The pixels the network sees, (S, S, 3)."""
-        rgb = load_image(image)
-        square = rgb.resize((self._side, self._side), Image.Resampling.BICUBIC, reducing_gap=3.0)
-        return np.asarray(square)
-
     def _run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(B, S, S, 3) -> (B, cells, D)."""
         maps = self._session.run(None, {self._session.get_inputs()[0].name: pixels})[0]
         if self._rows is not None and self._columns is not None:
             # One image at a time: the order of additions must not depend on the batch.
             maps = np.stack([_pool(one, self._rows, self._columns) for one in maps])
-        cells: NDArray[np.float32] = maps.reshape(len(maps), -1, self._dim)
+        cells: NDArray[np.float32] = maps.reshape(len(maps), -1, self.dim)
         return cells
 
 

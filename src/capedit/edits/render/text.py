@@ -1,6 +1,7 @@
 """Edits as text: a word diff that survives any pipe, and a coloured one for terminals."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from capedit.edits.operations import Op, Operation
 from capedit.edits.render.view import Row, percent, printable, rows
@@ -19,44 +20,52 @@ _RED, _GREEN, _BOLD, _DIM, _STRUCK, _RESET = (
 
 def render_plain(edit: Script | Trace) -> str:
     """`[-deleted-]` and `{+added+}`, the notation of wdiff, with probabilities where there are any."""
-    return _render(edit, _plain_word, lambda label: label)
+    return _render(edit, _PLAIN)
 
 
 def render_terminal(edit: Script | Trace) -> str:
     """Deleted words struck in red, added ones bold in green."""
-    return _render(edit, _coloured_word, lambda label: f"{_DIM}{label}{_RESET}")
+    return _render(edit, _COLOURED)
 
 
-def _render(edit: Script | Trace, word: Callable[[Operation], str], dress: Callable[[str], str]) -> str:
+class _Style(NamedTuple):
+    """How labels, changed words and their probabilities are dressed; `{}` is the text."""
+
+    label: str
+    changed: Mapping[Op, str]
+    believed: Mapping[Op, str]  # `{}` is the word, then its probability
+
+
+_PLAIN = _Style(
+    label="{}",
+    changed={Op.DELETE: "[-{}-]", Op.ADD: "{{+{}+}}"},
+    believed={Op.DELETE: "[-{}- {}]", Op.ADD: "{{+{}+ {}}}"},
+)
+_COLOURED = _Style(
+    label=f"{_DIM}{{}}{_RESET}",
+    changed={Op.DELETE: f"{_RED}{_STRUCK}{{}}{_RESET}", Op.ADD: f"{_GREEN}{_BOLD}{{}}{_RESET}"},
+    believed={
+        Op.DELETE: f"{_RED}{_STRUCK}{{}}{_RESET}{_DIM} {{}}{_RESET}",
+        Op.ADD: f"{_GREEN}{_BOLD}{{}}{_RESET}{_DIM} {{}}{_RESET}",
+    },
+)
+
+
+def _render(edit: Script | Trace, style: _Style) -> str:
     drawn = rows(edit)
     width = max(len(row.label) for row in drawn)
-    return "\n".join(_line(row, width, word, dress) for row in drawn)
+    return "\n".join(_line(row, width, style) for row in drawn)
 
 
-def _line(row: Row, width: int, word: Callable[[Operation], str], dress: Callable[[str], str]) -> str:
-    words = " ".join(word(operation) for operation in row.operations)
-    return f"{dress(row.label.ljust(width))}  {words}".rstrip() if width else words
+def _line(row: Row, width: int, style: _Style) -> str:
+    words = " ".join(_word(operation, style) for operation in row.operations)
+    return f"{style.label.format(row.label.ljust(width))}  {words}".rstrip() if width else words
 
 
-def _plain_word(operation: Operation) -> str:
+def _word(operation: Operation, style: _Style) -> str:
     text = printable(operation.token)
-    belief = percent(operation.probability)
-    suffix = f" {belief}" if belief else ""
-    match operation.op:
-        case Op.DELETE:
-            return f"[-{text}-{suffix}]"
-        case Op.ADD:
-            return f"{{+{text}+{suffix}}}"
-    return text
-
-
-def _coloured_word(operation: Operation) -> str:
-    text = printable(operation.token)
-    belief = percent(operation.probability)
-    suffix = f"{_DIM} {belief}{_RESET}" if belief else ""
-    match operation.op:
-        case Op.DELETE:
-            return f"{_RED}{_STRUCK}{text}{_RESET}{suffix}"
-        case Op.ADD:
-            return f"{_GREEN}{_BOLD}{text}{_RESET}{suffix}"
-    return text
+    if operation.op not in style.changed:
+        return text
+    if operation.probability is None:
+        return style.changed[operation.op].format(text)
+    return style.believed[operation.op].format(text, percent(operation.probability))

@@ -1,0 +1,40 @@
+"""What encoders share that squash an image to a square and see it as cells."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from capedit.vision.image import ImageSource, load_image
+from capedit.vision.tokens import VisualTokens
+
+_BATCH = 8  # larger batches were no faster on a CPU and take memory
+
+
+class SquareEncoder(ABC):
+    """An `Encoder` whose regions are the cells of a fixed grid."""
+
+    def __init__(self, *, name: str, hash: str, dim: int, side: int, corners: NDArray[np.float32]) -> None:
+        """`side` is that of the square the network sees; `corners` (cells, 4) are the boxes of its cells."""
+        self.name, self.hash, self.dim = name, hash, dim
+        self._side, self._corners = side, corners
+
+    def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
+        tokens: list[VisualTokens] = []
+        for start in range(0, len(images), _BATCH):
+            pixels = np.stack([self.prepare(image) for image in images[start : start + _BATCH]])
+            tokens.extend(VisualTokens.from_regions(cells, self._corners) for cells in self._run(pixels))
+        return tokens
+
+    def prepare(self, image: ImageSource) -> NDArray[np.uint8]:
+        """The pixels the network sees, (S, S, 3)."""
+        square = load_image(image).resize((self._side, self._side), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        return np.asarray(square)
+
+    @abstractmethod
+    def _run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """(B, S, S, 3) -> (B, cells, D)."""
