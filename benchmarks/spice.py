@@ -33,8 +33,8 @@ def kendall(x: Floats, y: Floats) -> float:
     for i in range(len(x) - 1):
         a, b = np.sign(x[i + 1 :] - x[i]), np.sign(y[i + 1 :] - y[i])
         agree += float(a @ b)
-        untied_x += np.count_nonzero(a)
-        untied_y += np.count_nonzero(b)
+        untied_x += int(np.count_nonzero(a))
+        untied_y += int(np.count_nonzero(b))
     return agree / float(np.sqrt(untied_x) * np.sqrt(untied_y))
 
 

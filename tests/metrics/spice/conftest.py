@@ -9,7 +9,7 @@ import pytest
 from capedit.metrics.spice.wordnet import WordNet
 
 # word, part of speech, synset offsets
-_ENTRIES = {
+_ENTRIES: dict[str, dict[str, tuple[int, ...]]] = {
     "noun": {
         "bicycle": (2834778,),
         "bike": (2834778, 3790512),

@@ -88,6 +88,14 @@ CASES = [
         ("ball", "red"),
         ("ball", "white"),
     ),
+    case(
+        "being in front of something",
+        "a/DT/2/det man/NN/5/nsubj is/VBZ/5/cop in/IN/5/case front/NN/0/root of/IN/8/case a/DT/8/det bus/NN/5/nmod",
+        ("man",),
+        ("front",),
+        ("bus",),
+        ("man", "in front of", "bus"),
+    ),
     case("there is", "there/EX/2/expl is/VBZ/0/root a/DT/4/det dog/NN/2/nsubj", ("dog",)),
     case(
         "verb without an object; a count",
@@ -158,6 +166,8 @@ def test_tuples(text: str, expected: set[tuple[str, ...]]) -> None:
         ("people", "NNS", "people"),
         ("shorts", "NNS", "shorts"),
         ("bus", "NN", "bus"),
+        ("tennis", "NN", "tennis"),
+        ("policemen", "NN", "policeman"),
         ("riding", "VBG", "ride"),
         ("sat", "VBD", "sit"),
         ("larger", "JJR", "larger"),

@@ -19,8 +19,8 @@ by means of|in accordance with|in addition to|in case of|in front of|in lieu of|
 on account of|on behalf of|on top of|with regard to|with respect to
 """
 _QUANTIFIERS_TEXT = """
-lot lots couple bunch pair number variety assortment array dozen dozens handful multitude plethora range ton tons form
-type bit some all one each both many few several most two three four five neither none any
+lot lots couple bunch pair number variety assortment array dozen dozens hundreds thousands handful multitude plethora
+range ton tons form type bit some all one each both many few several most two three four five neither none any
 """
 _TWO_WORDS = frozenset(_TWO_WORDS_TEXT.strip().replace("\n", "|").split("|"))
 _THREE_WORDS = frozenset(_THREE_WORDS_TEXT.strip().replace("\n", "|").split("|"))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lemminflect import getLemma  # type: ignore[import-untyped]
+try:
+    from lemminflect import getLemma
+except ImportError as error:
+    raise ImportError("SPICE needs lemminflect: pip install 'capedit[spice]'") from error
 
 # Where the original differs from the dictionary: nouns it holds to have no singular, and Latin endings it undoes
 # in words that are not Latin. Found by comparing with the lemmas of its own trees.
@@ -47,4 +50,6 @@ def _noun(word: str, tag: str) -> str:
         return word
     if word in _NOUNS:
         return _NOUNS[word]
-    return str(getLemma(word, "NOUN")[0]) if tag in ("NNS", "NNPS") else word
+    # A plural that was tagged as a singular is reduced all the same.
+    plural = tag in ("NNS", "NNPS") or word.endswith(("s", "men"))
+    return str(getLemma(word, "NOUN")[0]) if plural else word

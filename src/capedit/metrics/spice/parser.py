@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort  # type: ignore[import-untyped]
+import onnxruntime as ort
 
 from capedit.metrics.spice.decoding import best_heads
 from capedit.metrics.spice.tree import Tree

@@ -21,6 +21,13 @@ class SceneGraph:
         self.attributes: list[tuple[int, str]] = []
         self.relations: list[tuple[int, str, int]] = []
         self._pronouns = resolve_pronouns(graph)
+        # "front -of-> house" of "is in front of a house": told by the subject instead
+        self._places = {
+            (edge.governor, thing)
+            for edge in graph.edges
+            if edge.relation == "nsubj"
+            for _, thing in places_of(graph, edge.governor)
+        }
         for noun, first in graph.counted:
             if graph.tags[noun] in PLURAL:
                 self._describe(noun, "a" if graph.words[first] == "an" else graph.lemmas[first])
@@ -47,7 +54,8 @@ class SceneGraph:
                 for agent in graph.dependents(governor, "nmod:agent"):
                     self._relate(agent, graph.lemmas[governor], dependent)
             case relation if edge.kind == "nmod" and relation not in _NO_PREPOSITION and graph.is_noun(governor):
-                self._relate(governor, relation.removeprefix("nmod:"), dependent)
+                if (governor, dependent) not in self._places:
+                    self._relate(governor, relation.removeprefix("nmod:"), dependent)
 
     def _read_subject(self, predicate: int, subject: int) -> None:
         graph = self._graph
@@ -63,26 +71,28 @@ class SceneGraph:
             if not any(related) and graph.lemmas[predicate] != "be":
                 self._describe(subject, graph.lemmas[predicate])
 
-    def _object(self, word: int) -> int | None:
-        """The object a noun or pronoun stands for. A compound's modifier becomes one when something holds of it."""
+    def _noun(self, word: int) -> int | None:
+        """The noun a word is or, being a pronoun, stands for."""
         word = self._pronouns.get(word, word)
-        if not self._graph.is_noun(word):
-            return None
-        self.objects.setdefault(word, self._graph.lemmas[word])
-        return word
+        return word if self._graph.is_noun(word) else None
+
+    def _add_object(self, noun: int) -> None:
+        """A compound's modifier becomes an object when something is said of it."""
+        self.objects.setdefault(noun, self._graph.lemmas[noun])
 
     def _describe(self, word: int, attribute: str) -> None:
-        thing = self._object(word)
-        if thing is not None:
-            self.attributes.append((thing, attribute))
+        noun = self._noun(word)
+        if noun is not None:
+            self._add_object(noun)
+            self.attributes.append((noun, attribute))
 
     def _relate(self, subject: int, name: str, thing: int) -> bool:
         """Whether both sides are objects, so that the relation counts."""
-        if not (self._graph.is_noun(self._pronouns.get(subject, subject))):
-            return False
-        first, second = self._object(subject), self._object(thing)
+        first, second = self._noun(subject), self._noun(thing)
         if first is None or second is None:
             return False
+        self._add_object(first)
+        self._add_object(second)
         self.relations.append((first, name, second))
         return True
 
