@@ -41,7 +41,7 @@ class ConceptHead(nn.Module):
 
 
 class ConceptHints(nn.Module):
-    """Concept logits as hints for one encoder, and as a bias for its inserter."""
+    """Concept logits as hints for one encoder."""
 
     def __init__(self, config: ConceptConfig, encoder: VilbertConfig) -> None:
         super().__init__()
@@ -50,7 +50,6 @@ class ConceptHints(nn.Module):
         self.from_word = nn.Linear(encoder.text.width, encoder.vision.width)
         self.from_score = nn.Linear(2, encoder.vision.width)
         self.norm = nn.LayerNorm(encoder.vision.width)
-        self.bias_scale = nn.Parameter(torch.full((2,), START_SCALE))
         for layer in (self.from_evidence, self.from_score):
             nn.init.normal_(layer.weight, std=START_SCALE)
 
@@ -67,10 +66,18 @@ class ConceptHints(nn.Module):
         shown = shown + self.from_score(scores.gather(1, best.unsqueeze(-1).expand(-1, -1, 2)))
         return Hints(self.from_evidence(evidence), self.norm(shown))
 
-    def bias(self, logits: Tensor, prior: Tensor, words: "ConceptWords", vocabulary: int) -> Tensor:
-        """What the image adds to the logit of each word that may be inserted: (B, V)."""
-        lift = self.bias_scale[0] * (logits - prior) + self.bias_scale[1] * logits
-        blank = logits.new_zeros(logits.shape[0], vocabulary)
+
+class ConceptBias(nn.Module):
+    """What the image adds to the logit of each word that may be inserted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((2,), START_SCALE))
+
+    def forward(self, logits: Tensor, prior: Tensor, words: "ConceptWords") -> Tensor:
+        """(B, C) -> (B, V)."""
+        lift = self.scale[0] * (logits - prior) + self.scale[1] * logits
+        blank = logits.new_zeros(logits.shape[0], len(words.of_token))
         return blank.index_copy(1, words.token_of, lift)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor, nn
 
-from capedit.models.concepts import ConceptConfig, ConceptHead, ConceptHints, ConceptWords, image_feature
+from capedit.models.concepts import ConceptBias, ConceptConfig, ConceptHead, ConceptHints, ConceptWords, image_feature
 from capedit.models.layers import NORM_EPS
 from capedit.models.vilbert import Hints, TextInput, Vilbert, VilbertConfig, VisionInput
 
@@ -84,6 +84,7 @@ class Tiger(nn.Module):
             self.concepts = ConceptHead(encoder.feature_width, config.concepts.words)
             self.concept_words = ConceptWords(concept_tokens, encoder.vocabulary)
             self.hints = nn.ModuleDict({name: ConceptHints(config.concepts, encoder) for name in trunks})
+            self.word_bias = ConceptBias()
 
     def delete(self, text: TextInput, vision: VisionInput) -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""
@@ -120,7 +121,7 @@ class Tiger(nn.Module):
             logits, prior = self.concepts(image_feature(vision)), self.concepts.prior
             hints = channel(logits, prior, text, self.concept_words, encoder.embed_text.word)
             if module is Module.INSERT:
-                bias = channel.bias(logits, prior, self.concept_words, self.config.encoder.vocabulary)
+                bias = self.word_bias(logits, prior, self.concept_words)
         if self.role is not None:
             hints = self._with_role(module, hints, text, vision)
         return encoder(text, vision, hints), bias
