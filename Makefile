@@ -20,7 +20,7 @@ $(VENV)/.core: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) install $(TORCH)
-	$(PIP) install -e '.[train,dev]'
+	$(PIP) install -e '.[train,spice,dev]'
 	touch $@
 
 demo: $(VENV)/.core  ## edit captions of real photographs
