@@ -3,7 +3,8 @@
     python benchmarks/train_spice_parser.py TREES.txt.gz --run DIR --minutes 75 [--text captions.txt ...]
     python benchmarks/export_spice_parser.py DIR src/capedit/metrics/spice
 
-Training goes on from DIR/checkpoint.pt if it is there. `--text` files (one caption a line) only give word vectors.
+Training goes on from DIR/checkpoint.pt if it is there. `--text` files (one tokenised
+caption a line, from train images only) give the word vectors that all words start from.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def best_heads(scores: Scores) -> npt.NDArray[np.int64]:
     # arc[b, h, d], words 0..n-1
     arc = np.swapaxes(scores[:, :, 1:], 1, 2)
     # Complete spans: right[i, j] has its head at i, left[i, j] at j; open spans end in an arc i -> j or j -> i.
-    # Stored transposed too (by end, then start), so that both operands of a split are contiguous slices.
+    # The batch is the last axis: each step below is one numpy call over all captions.
     right = np.zeros((n, n, batch), dtype=np.float32)
     left = np.zeros((n, n, batch), dtype=np.float32)
     open_right = np.zeros((n, n, batch), dtype=np.float32)
