@@ -17,7 +17,7 @@ import numpy as np
 
 from capedit.data import Instance, open_dataset
 from capedit.data.builders.captions import CaptionTable, Tokens, read_coco_captions
-from capedit.data.builders.filters import ContentOverlap, SpiceMeaning
+from capedit.data.builders.filters import Against, ContentOverlap, SpiceMeaning
 from capedit.data.statistics import Statistics, collect_statistics
 from capedit.edits import edit_distance
 from capedit.metrics.bleu import bleu
@@ -63,9 +63,11 @@ def report_rules(
     if with_spice:
         from capedit.metrics.spice import Spice
 
-        meaning = SpiceMeaning(Spice())
-        report_meaning("our SPICE, own GT alone", meaning.scores(candidates, own), 0.35)
-        report_meaning("our SPICE, all captions", meaning.scores(candidates, references), 0.35)
+        spice = Spice()
+        report_meaning("our SPICE, own GT alone", SpiceMeaning(spice).scores(candidates, own), 0.35)
+        for against in Against:
+            scores = SpiceMeaning(spice, against).scores(candidates, references)
+            report_meaning(f"our SPICE against {against}", scores, 0.35)
     report_meaning("content overlap, all captions", ContentOverlap().scores(candidates, references), 0.40)
     distances = [[edit_distance(c, r) for r in several] for c, several in zip(candidates, references, strict=True)]
     chosen = [edit_distance(one.reference_tokens, one.target_tokens or ()) for one in pairs]

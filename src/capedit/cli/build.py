@@ -14,7 +14,7 @@ from capedit.data import DataError, open_dataset, write_dataset
 from capedit.data.builders import CocoEeOptions, Mode, build_coco_ee, flickr30k_ee, read_esnli
 from capedit.data.builders.captions import CaptionTable, read_coco_captions
 from capedit.data.builders.examples import examples_page, sample
-from capedit.data.builders.filters import ContentOverlap, Meaning, SpiceMeaning
+from capedit.data.builders.filters import Against, ContentOverlap, Meaning, SpiceMeaning
 from capedit.data.builders.split import read_held_out
 from capedit.errors import CapeditError
 
@@ -77,6 +77,9 @@ def build_coco(
     ] = None,
     image_key: ImageKey = "{image_id:012d}",
     meaning: Annotated[MeaningFilter, typer.Option(help="The judge of step 3.")] = MeaningFilter.SPICE,
+    spice_against: Annotated[
+        Against, typer.Option(help="SPICE against each caption of the image, the highest counts, or all merged.")
+    ] = Against.EACH,
     candidates: Annotated[int, typer.Option(min=1, help="Best-scored captions of other images.")] = 300,
     draw: Annotated[int, typer.Option(min=1, help="How many of them are drawn at random.")] = 30,
     min_bleu2: Annotated[float, typer.Option(help="Candidates need a BLEU-2 above this.")] = 0.4,
@@ -97,7 +100,7 @@ def build_coco(
         built = build_coco_ee(
             table,
             _scorer(scorer, features, images, image_key),
-            _meaning(meaning),
+            _meaning(meaning, spice_against),
             options,
             work or output.with_name(output.name + ".work"),
             watch=lambda done, total: progress.update(task, completed=done),
@@ -206,12 +209,12 @@ def _scorer(name: str, features: Path | None, images: str | None, image_key: str
     )
 
 
-def _meaning(judge: MeaningFilter) -> Meaning:
+def _meaning(judge: MeaningFilter, against: Against) -> Meaning:
     if judge is MeaningFilter.OVERLAP:
         return ContentOverlap()
     from capedit.metrics.spice import Spice
 
-    return SpiceMeaning(Spice())
+    return SpiceMeaning(Spice(), against)
 
 
 def _key(pattern: str) -> Callable[[int], str]:

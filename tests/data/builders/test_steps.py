@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capedit.data.builders.candidates import draw, rank_candidates
-from capedit.data.builders.filters import CaptionBleu, ContentOverlap, SpiceMeaning
+from capedit.data.builders.filters import Against, CaptionBleu, ContentOverlap, SpiceMeaning
 from capedit.data.builders.pairing import nearest_caption
 from capedit.metrics.bleu import bleu
 
@@ -86,18 +86,23 @@ def test_content_overlap_without_content_in_the_references() -> None:
     assert ContentOverlap().scores([words("a cat")], [[words("on the")]]).tolist() == [0]
 
 
-def test_any_spice_serves_as_the_filter() -> None:
-    class Recorder:
-        kind = "recorded"
+class FirstLetters:
+    """A SPICE that counts references which begin like the hypothesis."""
 
-        def scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[SimpleNamespace]:
-            assert (hypotheses, references) == (["a cat", "a dog"], [["one", "two"], ["three"]])
-            return [SimpleNamespace(f=0.25), SimpleNamespace(f=0.5)]
+    kind = "toy SPICE"
 
-    filter = SpiceMeaning(Recorder())
-    references = [[words("one"), words("two")], [words("three")]]
-    assert filter.scores([words("a cat"), words("a dog")], references).tolist() == [0.25, 0.5]
-    assert filter.name == "SPICE (recorded)"
+    def scores(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[SimpleNamespace]:
+        pairs = zip(hypotheses, references, strict=True)
+        return [SimpleNamespace(f=sum(r[0] == h[0] for r in several) / len(several)) for h, several in pairs]
+
+
+@pytest.mark.parametrize(("against", "expected"), [(Against.EACH, [1, 0, 1]), (Against.ALL, [0.5, 0, 1])])
+def test_any_spice_serves_against_each_caption_or_all(against: Against, expected: list[float]) -> None:
+    references = [[words("a cat"), words("two")], [words("three")], [words("a"), words("a b")]]
+    meaning = SpiceMeaning(FirstLetters(), against)
+    assert meaning.scores([words("a dog"), words("a dog"), words("a")], references).tolist() == expected
+    assert meaning.scores([], []).tolist() == []
+    assert meaning.name == f"toy SPICE against {against}"
 
 
 def test_the_target_is_the_nearest_caption_by_deletions_and_additions() -> None:
