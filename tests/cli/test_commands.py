@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -204,6 +205,26 @@ def test_score_takes_the_values_of_the_java_spice(
     )
     result = run_json(capsys, "score", pairs_file, "--spice-java", output)
     assert result["scores"]["SPICE"] == pytest.approx(50)
-    assert "spice:java" in result["signature"]
+    assert "spice:SPICE (java)" in result["signature"]
     assert run("score", pairs_file, "--spice-java", output, "--against", pairs_file) == 1
     assert "--against" in capsys.readouterr().err
+
+
+def test_score_without_the_spice_extra_says_what_to_do(
+    pairs_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.startswith(("lemminflect", "capedit.metrics.spice"))]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "lemminflect", None)
+    assert run("score", pairs_file) == 1
+    message = capsys.readouterr().err
+    assert "capedit[spice]" in message
+    assert "--no-spice" in message
+
+
+def test_score_labels_our_spice_as_ours(pairs_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_json(capsys, "score", pairs_file)
+    assert 0 < result["scores"]["SPICE"] <= 100
+    assert "spice:SPICE (capedit)" in result["signature"]
+    assert run("score", pairs_file, "--markdown") == 0
+    assert "| SPICE (capedit) |" in capsys.readouterr().out

@@ -147,7 +147,7 @@ def java_output(path: Path) -> Path:
 def test_scores_of_the_java_original_in_file_order(tmp_path: Path) -> None:
     evaluation = evaluate(PAIRS, spice=JavaSpice(java_output(tmp_path / "spice.json")))
     assert evaluation.per_instance["SPICE"] == pytest.approx([10.0, 20.0, 0.0])
-    assert evaluation.signature.spice == "java-1.0"
+    assert evaluation.signature.spice == "SPICE (java)"
 
 
 def test_scores_of_the_java_original_by_id(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from capedit.cli.console import out, print_json
 from capedit.cli.datasets import FieldOption, FormatOption, StrictOption, account, open_for
 from capedit.data import Dataset
 from capedit.data.scoring import Counting, ScoredPairs, score_instances
-from capedit.errors import CapeditError
+from capedit.errors import CapeditError, MissingExtraError
 from capedit.metrics import DocumentFrequencies, Evaluation, JavaSpice, SpiceScorer
 
 
@@ -82,9 +82,12 @@ def _spice_scorer(wanted: bool, java_output: Path | None) -> SpiceScorer | None:
         return JavaSpice(java_output)
     if not wanted:
         return None
-    from capedit.metrics.spice import Spice
+    try:
+        from capedit.metrics.spice import Spice
 
-    return Spice()
+        return Spice()
+    except MissingExtraError as error:
+        raise CapeditError(f"{error}; or leave it out with --no-spice") from error
 
 
 def _labelled(evaluation: Evaluation) -> dict[str, float]:
@@ -93,7 +96,7 @@ def _labelled(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _label(name: str, evaluation: Evaluation) -> str:
-    return f"SPICE ({evaluation.signature.spice})" if name == "SPICE" else name
+    return evaluation.signature.spice if name == "SPICE" else name
 
 
 def _as_json(ours: Evaluation, theirs: Evaluation | None, intervals: bool) -> dict[str, Any]:

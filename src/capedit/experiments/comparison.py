@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from capedit.errors import CapeditError
+from capedit.errors import MissingExtraError
 from capedit.metrics import Evaluation
 
 
@@ -13,7 +13,7 @@ def plot_comparison(ours: Evaluation, theirs: Evaluation, names: tuple[str, str]
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise CapeditError("plots need matplotlib: pip install 'capedit[plot]'") from error
+        raise MissingExtraError("plots need matplotlib", "plot") from error
     shared = [name for name in ("BLEU-4", "ROUGE-L", "CIDEr-D", "SPICE") if name in ours.per_instance]
     shared = [name for name in shared if name in theirs.per_instance]
     figure = Figure(figsize=(4.2 * len(shared), 3.6), layout="constrained")

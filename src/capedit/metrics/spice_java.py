@@ -24,7 +24,7 @@ class JavaSpice:
     order of the input. With `ids`, the image ids of the instances to score, it is looked up by id.
     """
 
-    kind = "java-1.0"
+    kind = "SPICE (java)"
 
     def __init__(self, path: Path, ids: Sequence[str | int] | None = None) -> None:
         self._path = path

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.errors import CapeditError
+from capedit.errors import MissingExtraError
 from capedit.models.dual_encoder import DualEncoder
 
 FloatArray = NDArray[np.float32]
@@ -40,7 +40,7 @@ class ClipScorer:
             import open_clip
             import torch
         except ImportError as error:
-            raise CapeditError(f"CLIP needs the extra: pip install 'capedit[clip]' ({error})") from error
+            raise MissingExtraError("CLIP needs open_clip", "clip", error) from error
         self._torch = torch
         network, _, self._prepare = open_clip.create_model_and_transforms(model, pretrained=pretrained)
         self._network: Any = network.eval()

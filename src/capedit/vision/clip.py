@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.errors import CapeditError
+from capedit.errors import CapeditError, MissingExtraError
 from capedit.vision.square import SquareEncoder
 from capedit.vision.tokens import grid_corners
 
@@ -29,7 +29,7 @@ class ClipEncoder(SquareEncoder):
             import open_clip
             import torch
         except ImportError as error:
-            raise CapeditError(f"CLIP needs the extra: pip install 'capedit[clip]' ({error})") from error
+            raise MissingExtraError("CLIP needs open_clip", "clip", error) from error
         self._torch = torch
         self._visual: Any = open_clip.create_model(model, pretrained=pretrained).visual.eval()
         if not hasattr(self._visual, "output_tokens"):

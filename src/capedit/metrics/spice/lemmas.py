@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from capedit.errors import MissingExtraError
+
 try:
     from lemminflect import getLemma
 except ImportError as error:
-    raise ImportError("SPICE needs lemminflect: pip install 'capedit[spice]'") from error
+    raise MissingExtraError("SPICE needs lemminflect", "spice") from error
 
 # Where the original differs from the dictionary: nouns it holds to have no singular, and Latin endings it undoes
 # in words that are not Latin. Found by comparing with the lemmas of its own trees.

