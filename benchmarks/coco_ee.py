@@ -65,9 +65,8 @@ def report_rules(
 
         spice = Spice()
         report_meaning("our SPICE, own GT alone", SpiceMeaning(spice).scores(candidates, own), 0.35)
-        for against in Against:
-            scores = SpiceMeaning(spice, against).scores(candidates, references)
-            report_meaning(f"our SPICE against {against}", scores, 0.35)
+        for way in Against:
+            report_meaning(f"our SPICE against {way}", SpiceMeaning(spice, way).scores(candidates, references), 0.35)
     report_meaning("content overlap, all captions", ContentOverlap().scores(candidates, references), 0.40)
     distances = [[edit_distance(c, r) for r in several] for c, several in zip(candidates, references, strict=True)]
     chosen = [edit_distance(one.reference_tokens, one.target_tokens or ()) for one in pairs]

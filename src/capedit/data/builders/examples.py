@@ -21,7 +21,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem
 article { display: flex; gap: 1.25rem; padding: 1rem 0; border-top: 1px solid #8884; }
 article img, article .none { width: 200px; flex: none; align-self: start; border-radius: 6px; }
 article .none { display: grid; place-items: center; height: 120px; background: #8882; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 0; align-content: start; }
 dt, small, header p { color: #777; } dd { margin: 0; }
 @media (max-width: 36rem) { article { flex-direction: column; } }
 """
