@@ -5,6 +5,11 @@ from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
 from capedit.models.efficientnet_tail import GemmTail
 
 
+def cells(maps: torch.Tensor) -> torch.Tensor:
+    """(B, C, H, W) -> (B, cells, C)."""
+    return maps.flatten(2).transpose(1, 2)
+
+
 @pytest.fixture
 def network() -> EfficientNetLite:
     torch.manual_seed(0)
@@ -22,8 +27,7 @@ def test_the_tail_computes_what_the_convolutions_do(network: EfficientNetLite) -
     pixels = torch.rand(3, 3, 96, 96) * 255
     *maps, last = network.maps(pixels)
     tail = GemmTail(network, first_stage=4, side=6)
-    expected = last.flatten(2).transpose(1, 2)
-    torch.testing.assert_close(tail(maps[4]), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(tail(cells(maps[4])), cells(last), rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
@@ -36,4 +40,4 @@ def test_trained_weights_go_back_into_the_network(network: EfficientNetLite) -> 
     tail.write_back(network)
     after = network.features(pixels)
     assert not torch.allclose(before, after)
-    torch.testing.assert_close(after.flatten(2).transpose(1, 2), tail(maps[5]), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(cells(after), tail(cells(maps[5])), rtol=1e-4, atol=1e-4)

@@ -83,8 +83,12 @@ def export_onnx(
     name: str,
     resolution: int | None = None,
     weight_type: type[np.floating] = np.float32,
+    stages: int | None = None,
 ) -> None:
-    """Write the network's final map as an ONNX file; `name` is what the encoder will be called."""
+    """Write the network's final map as an ONNX file; `name` is what the encoder will be called.
+
+    With `stages`, the network ends after so many: its body, for training the rest on maps computed once.
+    """
     side = resolution or network.config.resolution
     graph = _Graph(weight_type)
     graph.constant("zero", np.array(0.0, np.float32))
@@ -94,7 +98,7 @@ def export_onnx(
     x = graph.node("Div", [x, graph.constant("pixel_scale", np.array(PIXEL_SCALE, np.float32))])
     x = graph.node("Transpose", [x], perm=[0, 3, 1, 2])
     x, size = graph.conv_norm(network.stem, x, side)
-    for stage in network.stages:
+    for stage in list(network.stages)[:stages]:
         for block in stage.children():
             assert isinstance(block, Block)
             start = x
@@ -104,11 +108,13 @@ def export_onnx(
             x, size = graph.conv_norm(block.project, x, size)
             if block.shortcut:
                 x = graph.node("Add", [x, start])
-    x, size = graph.conv_norm(network.head, x, size)
+    if stages is None:
+        x, size = graph.conv_norm(network.head, x, size)
+    width = network.config.dim if stages is None else network.config.stages[stages - 1].width
     graph.nodes.append(helper.make_node("Transpose", [x], ["features"], name="features", perm=[0, 2, 3, 1]))
 
     pixels = helper.make_tensor_value_info("pixels", TensorProto.UINT8, ["batch", side, side, 3])
-    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, ["batch", size, size, network.config.dim])
+    features = helper.make_tensor_value_info("features", TensorProto.FLOAT, ["batch", size, size, width])
     model = helper.make_model(
         helper.make_graph(graph.nodes, name, [pixels], [features], graph.weights),
         opset_imports=[helper.make_opsetid("", OPSET)],

@@ -78,8 +78,8 @@ class GemmTail(nn.Module):
         self.head = Pointwise(network.head)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """(B, C, H, W) -> (B, cells, dim)."""
-        x = maps.flatten(2).transpose(0, 1).contiguous()  # (C, B, S)
+        """(B, cells, C) -> (B, cells, dim)."""
+        x = maps.permute(2, 0, 1).contiguous()  # (C, B, S)
         for block in self.blocks:
             x = block(x)
         features: Tensor = self.head(x)

@@ -24,11 +24,15 @@ class SquareEncoder(ABC):
         self._side, self._corners = side, corners
 
     def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
-        tokens: list[VisualTokens] = []
+        return [VisualTokens.from_regions(cells, self._corners) for cells in self.cells(images)]
+
+    def cells(self, images: Sequence[ImageSource]) -> list[NDArray[np.float32]]:
+        """The regions of each image alone, (cells, D), in reading order."""
+        found: list[NDArray[np.float32]] = []
         for start in range(0, len(images), _BATCH):
             pixels = np.stack([self.prepare(image) for image in images[start : start + _BATCH]])
-            tokens.extend(VisualTokens.from_regions(cells, self._corners) for cells in self._run(pixels))
-        return tokens
+            found.extend(self._run(pixels))
+        return found
 
     def prepare(self, image: ImageSource) -> NDArray[np.uint8]:
         """The pixels the network sees, (S, S, 3)."""
