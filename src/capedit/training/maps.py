@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,11 @@ class MapCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        header = json.loads((folder / "header.json").read_text())
-        self.count: int = header["count"]
+        self.header: dict[str, Any] = json.loads((folder / "header.json").read_text())
         self._chunks: dict[int, NDArray[np.float16]] = {}
 
     def __len__(self) -> int:
-        return self.count
+        return int(self.header["count"])
 
     def batch(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """(B, cells, channels)."""

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from capedit.data.builders.captions import CaptionTable
+from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
+from capedit.models.efficientnet_onnx import export_onnx
+from capedit.models.efficientnet_tail import GemmTail
+from capedit.training import TrainConfig, fit
+from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words
+from capedit.training.maps import MapCache, fill_map_cache
+from capedit.vision import GridEncoder
+
+COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
+
+
+@pytest.fixture
+def table() -> CaptionTable:
+    colours = [list(COLOURS)[number % 3] for number in range(24)]
+    return CaptionTable.from_pairs(
+        (number, tuple(caption.split()))
+        for number, colour in enumerate(colours)
+        for caption in (f"a {colour} square", f"the thing is {colour}")
+    )
+
+
+@pytest.fixture
+def network() -> EfficientNetLite:
+    """With batch statistics measured on plain colours; without any, a random network maps everything to zero."""
+    torch.manual_seed(0)
+    network = EfficientNetLite(LITE_CONFIGS["lite0"]).train()
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+    with torch.no_grad():
+        network.features(torch.rand(48, 3, 1, 1).expand(-1, -1, 32, 32) * 255)
+    return network.eval()
+
+
+@pytest.fixture
+def maps(table: CaptionTable, network: EfficientNetLite, tmp_path: Path) -> MapCache:
+    paths = [tmp_path / f"{number}.png" for number in range(len(table))]
+    for number, path in enumerate(paths):
+        noise = np.random.default_rng(number).integers(0, 40, (32, 32, 3))
+        Image.fromarray((noise + np.array(list(COLOURS.values())[number % 3])).astype(np.uint8)).save(path)
+    export_onnx(network, tmp_path / "body.onnx", name="body", resolution=32, stages=5)
+    return fill_map_cache(paths, GridEncoder(tmp_path / "body.onnx", threads=1), tmp_path / "maps")
+
+
+def test_concept_words_are_those_that_say_something(table: CaptionTable) -> None:
+    assert concept_words(table.captions, 5) == ["square", "thing", "blue", "green", "red"]
+
+
+def test_targets_are_shares_of_captions(table: CaptionTable) -> None:
+    targets = WordTargets(table, ["square", "red", "green"])
+    assert targets.batch([0, 1]).tolist() == [[0.5, 1, 0], [0.5, 0, 1]]
+    assert targets.mean([0, 1]).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_the_encoder_learns_words_it_was_not_told_for_held_out_images(
+    table: CaptionTable, network: EfficientNetLite, maps: MapCache, tmp_path: Path
+) -> None:
+    words = concept_words(table.captions, 5)
+    targets = WordTargets(table, words)
+    held_out = [0, 1, 2, 3, 4, 5]
+    model = WordReader(GemmTail(network, first_stage=5, side=2), 1280, targets.mean(range(6, 24)))
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    task = CaptionWordsTask(model, maps, targets, held_out)
+    config = TrainConfig(steps=60, batch_size=9, learning_rate=0.01, evaluate_every=60, checkpoint_every=60)
+    figures = fit(task, config, tmp_path / "run")
+    colours_are_worth = 3 * (np.log(3) - 2 / 3 * np.log(2))  # three words, each true of a third of the images
+    assert figures["gain"] > 0.5 * colours_are_worth
+    changed = [name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])]
+    assert len(changed) == len(before)
