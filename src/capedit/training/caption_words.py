@@ -138,7 +138,7 @@ class CaptionWordsTask:
         return {"words": float(len(batch.targets))}
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
-        return {"words": LossTerm(_loss(self._model(batch.maps), batch.targets), float(len(batch.targets)))}
+        return {"words": LossTerm(_loss(self._model(batch.maps), batch.targets))}
 
     def evaluate(self) -> Mapping[str, float]:
         """Loss an image, what it gains over the prior, and how many of the ten likeliest words are right."""

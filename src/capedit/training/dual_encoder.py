@@ -77,7 +77,7 @@ class DualEncoderTask:
         return {"contrast": float(len(batch.words))}
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
-        return {"contrast": LossTerm(self._model.loss(*batch), float(len(batch.words)))}
+        return {"contrast": LossTerm(self._model.loss(*batch))}
 
     def evaluate(self) -> Mapping[str, float]:
         """Recall in %, both ways, on the held-out images and all their captions."""

@@ -10,16 +10,14 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class LossTerm:
-    """A sum of losses and what it is a mean over.
+    """A sum of losses, of which the loop makes a mean.
 
-    The loop divides by the weight of the *whole* batch, however it is spread over processes and accumulated parts.
-    So one process gives what two give, and a weighted mean stays one.
+    It divides by the weight of the *whole* batch (`Task.loss_weights`), however that is spread over processes and
+    accumulated parts. So one process gives what two give, and a weighted mean stays one.
     """
 
     total: Tensor
     """Sum over the examples at hand, weights applied."""
-    weight: float
-    """Sum of those weights. It must be known from the batch alone: see `Task.loss_weights`."""
     factor: float = 1.0
     """Share of this term in the objective."""
 
