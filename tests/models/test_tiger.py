@@ -46,8 +46,9 @@ def images(count: int, tokens: int = 6) -> VisionInput:
 
 def outputs(model: Tiger, text: TextInput, vision: VisionInput, masks: Tensor) -> list[Tensor]:
     with torch.no_grad():
-        tags, match = model.delete(text, vision)
-        found = [tags, model.add(text, vision), model.insert(text, vision, masks)]
+        sight = model.see(vision)
+        tags, match = model.delete(text, sight)
+        found = [tags, model.add(text, sight), model.insert(text, sight, *masks.nonzero().T)]
     return found if match is None else [*found, match]
 
 
@@ -84,28 +85,38 @@ def test_masked_visual_tokens_change_nothing() -> None:
 def test_every_parameter_is_there_for_a_reason(config: TigerConfig) -> None:
     model = make(config).train()
     text, vision = text_of([1, 5, 9, 2], [1, 7, 2]), images(2)
-    tags, match = model.delete(text, vision)
-    total = tags.square().sum() + model.add(text, vision).square().sum()
-    total = total + model.insert(text, vision, text.ids == 5).square().sum()
+    sight = model.see(vision)
+    tags, match = model.delete(text, sight)
+    total = tags.square().sum() + model.add(text, sight).square().sum()
+    total = total + model.insert(text, sight, *(text.ids == 5).nonzero().T).square().sum()
     (total if match is None else total + match.square().sum()).backward()
     idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not idle
+
+
+def test_captions_share_what_was_seen_of_an_image() -> None:
+    model, vision = make(CONFIGS["one way"]), images(2)
+    sight = model.see(vision).rows(torch.tensor([1, 0, 1]))
+    text = text_of([1, 5, 2], [1, 7, 2], [1, 9, 2])
+    again = VisionInput(vision.features[[1, 0, 1]], vision.locations[[1, 0, 1]])
+    torch.testing.assert_close(model.add(text, sight), model.add(text, model.see(again)))
 
 
 def test_the_image_matters() -> None:
     model, text = make(CONFIGS["published"]), text_of([1, 5, 2])
     one, other = images(2).features[:1], images(2).features[1:]
     locations = images(1).locations
-    first = model.add(text, VisionInput(one, locations))
-    assert not torch.allclose(first, model.add(text, VisionInput(other, locations)))
+    first = model.add(text, model.see(VisionInput(one, locations)))
+    assert not torch.allclose(first, model.add(text, model.see(VisionInput(other, locations))))
 
 
 def test_concepts_favour_the_words_that_the_image_speaks_for() -> None:
     model, text, vision = make(CONFIGS["concepts"]), text_of([1, 5, 2]), images(1)
-    before = model.insert(text, vision, text.ids == 5)
+    place = (text.ids == 5).nonzero().T
+    before = model.insert(text, model.see(vision), *place)
     with torch.no_grad():
         model.concepts.score.bias[17] += 50
-    after = model.insert(text, vision, text.ids == 5)
+    after = model.insert(text, model.see(vision), *place)
     assert after[0, 17] - before[0, 17] > 1
 
 
@@ -115,14 +126,15 @@ def test_modules_share_an_encoder_only_when_told_to() -> None:
     assert shared.encoder(Module.ADD) is shared.encoder(Module.DELETE)
     text, vision = text_of([1, 5, 2]), images(1)
     with torch.no_grad():  # a shared encoder still knows which module it works for
-        states = [shared._encode(module, text, vision)[0] for module in Module]
+        states = [shared._read(module, text, shared.see(vision)) for module in Module]
     assert not torch.allclose(states[0], states[1])
 
 
-def test_gaze_is_a_share_of_the_image_for_each_word() -> None:
-    encoder = make(CONFIGS["published"]).encoder(Module.DELETE)
-    gaze = encoder.gaze(text_of([1, 5, 2]), images(1))
-    assert gaze.shape == (1, 3, 6)
+@pytest.mark.parametrize(("config", "shown"), [("published", 0), ("one way", 4)])
+def test_gaze_is_a_share_of_the_image_for_each_word(config: str, shown: int) -> None:
+    model = make(CONFIGS[config])
+    gaze = model.gaze(text_of([1, 5, 2]), model.see(images(1)))
+    assert gaze.shape == (1, 3, 6 + shown)
     torch.testing.assert_close(gaze.sum(-1), torch.ones(1, 3))
 
 

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from capedit.models.vilbert import Hints, TextInput, VilbertConfig, VisionInput
+from capedit.models.vilbert import TextInput, VilbertConfig, VisionInput
 
 START_SCALE = 0.03
 """The hints start small, or they drown the word embeddings."""
+EVIDENCE = 3
+"""Numbers that an image has for a word; see `evidence_of`."""
+LOCAL_SCALE = 4.0
+"""Scores of single cells spread more widely than those of their mean."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,11 @@ class ConceptConfig:
 
 
 class ConceptHead(nn.Module):
-    """Image feature -> a logit for each concept word; the prior is the logit without any image."""
+    """Visual tokens -> a logit for each concept word; the prior is the logit without any image.
+
+    The head was trained on the whole image, which is the mean of its cells. As it is linear, its score of a cell says
+    what that cell speaks for.
+    """
 
     def __init__(self, feature_width: int, words: int) -> None:
         super().__init__()
@@ -35,9 +43,11 @@ class ConceptHead(nn.Module):
         self.prior: Tensor
         self.register_buffer("prior", torch.zeros(words))
 
-    def forward(self, feature: Tensor) -> Tensor:
-        logits: Tensor = self.score(feature)
-        return logits
+    def forward(self, vision: VisionInput) -> Tensor:
+        """(B, 2, C): the logits of the whole image, and the best of any one token."""
+        logits: Tensor = self.score(vision.features)
+        seen = logits if vision.mask is None else logits.masked_fill(~vision.mask.unsqueeze(-1), -torch.inf)
+        return torch.stack([logits[:, 0], seen.amax(1)], 1)
 
 
 class ConceptHints(nn.Module):
@@ -46,25 +56,37 @@ class ConceptHints(nn.Module):
     def __init__(self, config: ConceptConfig, encoder: VilbertConfig) -> None:
         super().__init__()
         self.config = config
-        self.from_evidence = nn.Linear(2, encoder.text.width)
+        self.from_evidence = nn.Linear(EVIDENCE, encoder.text.width)
         self.from_word = nn.Linear(encoder.text.width, encoder.vision.width)
-        self.from_score = nn.Linear(2, encoder.vision.width)
+        self.from_score = nn.Linear(EVIDENCE, encoder.vision.width)
         self.norm = nn.LayerNorm(encoder.vision.width)
         for layer in (self.from_evidence, self.from_score):
             nn.init.normal_(layer.weight, std=START_SCALE)
 
-    def forward(
-        self, logits: Tensor, prior: Tensor, text: TextInput, words: "ConceptWords", embedding: nn.Embedding
-    ) -> Hints:
-        """logits (B, C) -> hints for captions (B, T)."""
-        scores = torch.stack([logits - prior, torch.sigmoid(logits)], -1)  # (B, C, 2): surprise and probability
+    def shown(self, evidence: Tensor, logits: Tensor, words: "ConceptWords", embedding: nn.Embedding) -> Tensor:
+        """The likeliest words as tokens of the vision stream, (B, K, Dv)."""
+        best = logits[:, 0].topk(self.config.shown, dim=1).indices  # (B, K)
+        tokens = self.from_word(embedding(words.token_of[best])) + self.from_score(_pick(evidence, best))
+        normed: Tensor = self.norm(tokens)
+        return normed
+
+    def known(self, evidence: Tensor, text: TextInput, words: "ConceptWords") -> Tensor:
+        """What the image says of each caption token, (B, T, Dt); of a word that is no concept, nothing."""
         concept = words.of_token[text.ids]  # (B, T), -1 where the word is no concept
-        known = (concept >= 0).unsqueeze(-1)
-        evidence = scores.gather(1, concept.clamp(min=0).unsqueeze(-1).expand(-1, -1, 2)) * known
-        best = logits.topk(self.config.shown, dim=1).indices  # (B, K)
-        shown = self.from_word(embedding(words.token_of[best]))
-        shown = shown + self.from_score(scores.gather(1, best.unsqueeze(-1).expand(-1, -1, 2)))
-        return Hints(self.from_evidence(evidence), self.norm(shown))
+        found = _pick(evidence, concept.clamp(min=0)) * (concept >= 0).unsqueeze(-1)
+        hints: Tensor = self.from_evidence(found)
+        return hints
+
+
+def evidence_of(logits: Tensor, prior: Tensor) -> Tensor:
+    """(B, 2, C) -> (B, C, 3): how much more than usual the image speaks for a word, how likely it is, and how much more
+    than usual the best place speaks for it."""
+    whole, best = logits[:, 0], logits[:, 1]
+    return torch.stack([whole - prior, torch.sigmoid(whole), (best - prior) / LOCAL_SCALE], -1)
+
+
+def _pick(evidence: Tensor, concepts: Tensor) -> Tensor:
+    return evidence.gather(1, concepts.unsqueeze(-1).expand(-1, -1, evidence.shape[-1]))
 
 
 class ConceptBias(nn.Module):
@@ -75,10 +97,10 @@ class ConceptBias(nn.Module):
         self.scale = nn.Parameter(torch.full((2,), START_SCALE))
 
     def forward(self, logits: Tensor, prior: Tensor, words: "ConceptWords") -> Tensor:
-        """(B, C) -> (B, V)."""
-        lift = self.scale[0] * (logits - prior) + self.scale[1] * logits
-        blank = logits.new_zeros(logits.shape[0], len(words.of_token))
-        return blank.index_copy(1, words.token_of, lift)
+        """(B, 2, C) -> (B, V)."""
+        whole = logits[:, 0]
+        lift = self.scale[0] * (whole - prior) + self.scale[1] * whole
+        return lift[:, words.of_token.clamp(min=0)] * (words.of_token >= 0)
 
 
 class ConceptWords(nn.Module):
@@ -92,8 +114,3 @@ class ConceptWords(nn.Module):
         self.of_token: Tensor
         self.register_buffer("token_of", token_ids.long())
         self.register_buffer("of_token", of_token)
-
-
-def image_feature(vision: VisionInput) -> Tensor:
-    """The whole-image token comes first."""
-    return vision.features[:, 0]

@@ -21,16 +21,22 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
         """x (B, T, Dq), memory (B, S, Dm), memory_mask (B, S) true where there is a token -> (B, T, width)."""
-        query, key, value = (
-            self._split(layer(tokens)) for layer, tokens in ((self.query, x), (self.key, memory), (self.value, memory))
-        )
+        return self.attend(x, self.project(memory), memory_mask)
+
+    def project(self, memory: Tensor) -> Tensor:
+        """Keys and values of a memory, (B, 2, S, width): all that can be computed before anyone looks."""
+        return torch.stack([self.key(memory), self.value(memory)], 1)
+
+    def attend(self, x: Tensor, projected: Tensor, memory_mask: Tensor | None) -> Tensor:
+        """Like `forward`, on a memory that was projected before."""
+        key, value = self._split(projected[:, 0]), self._split(projected[:, 1])
         mask = None if memory_mask is None else memory_mask[:, None, None, :]
-        mixed = F.scaled_dot_product_attention(query, key, value, mask)
+        mixed = F.scaled_dot_product_attention(self._split(self.query(x)), key, value, mask)
         return mixed.transpose(1, 2).flatten(2)
 
-    def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+    def weights(self, x: Tensor, projected: Tensor, memory_mask: Tensor | None) -> Tensor:
         """How much each token looks at each of the memory's, mean over heads: (B, T, S). For people to look at."""
-        query, key = self._split(self.query(x)), self._split(self.key(memory))
+        query, key = self._split(self.query(x)), self._split(projected[:, 0])
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         if memory_mask is not None:
             scores = scores.masked_fill(~memory_mask[:, None, None, :], -torch.inf)

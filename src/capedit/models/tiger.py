@@ -7,13 +7,14 @@ module is a whole encoder of its own; `shared` gives them one encoder with three
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from capedit.models.concepts import ConceptBias, ConceptConfig, ConceptHead, ConceptHints, ConceptWords, image_feature
+from capedit.models.concepts import ConceptBias, ConceptConfig, ConceptHead, ConceptHints, ConceptWords, evidence_of
 from capedit.models.layers import NORM_EPS
-from capedit.models.vilbert import Hints, TextInput, Vilbert, VilbertConfig, VisionInput
+from capedit.models.vilbert import Sight, TextInput, Vilbert, VilbertConfig, VisionInput
 
 
 class Module(StrEnum):
@@ -86,50 +87,82 @@ class Tiger(nn.Module):
             self.hints = nn.ModuleDict({name: ConceptHints(config.concepts, encoder) for name in trunks})
             self.word_bias = ConceptBias()
 
-    def delete(self, text: TextInput, vision: VisionInput) -> tuple[Tensor, Tensor | None]:
+    def see(self, vision: VisionInput) -> "TigerSight":
+        """All of the images that no caption changes; captions and rounds share it."""
+        evidence, logits = None, None
+        if self.config.concepts is not None:
+            logits = self.concepts(vision)
+            evidence = evidence_of(logits, self.concepts.prior)
+        sights = []
+        for name in self.encoders:
+            encoder, shown = self._encoder(name), None
+            if evidence is not None and logits is not None:
+                shown = self._hints(name).shown(evidence, logits, self.concept_words, encoder.embed_text.word)
+            sights.append(encoder.see(vision, shown))
+        return TigerSight(torch.stack([sight.view for sight in sights], 1), sights[0].mask, logits)
+
+    def delete(self, text: TextInput, sight: "TigerSight") -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""
-        x, _ = self._encode(Module.DELETE, text, vision)
+        x = self._read(Module.DELETE, text, sight)
         return self.taggers["delete"](x), None if self.match is None else self.match(x[:, 0]).squeeze(-1)
 
-    def add(self, text: TextInput, vision: VisionInput) -> Tensor:
+    def add(self, text: TextInput, sight: "TigerSight") -> Tensor:
         """Logits of KEEP and ADD-after (B, T, 2)."""
-        x, _ = self._encode(Module.ADD, text, vision)
-        logits: Tensor = self.taggers["add"](x)
+        logits: Tensor = self.taggers["add"](self._read(Module.ADD, text, sight))
         return logits
 
-    def insert(self, text: TextInput, vision: VisionInput, masks: Tensor) -> Tensor:
-        """Logits of words (N, V) for the N places at which `masks` (B, T) is true, in reading order."""
-        x, bias = self._encode(Module.INSERT, text, vision)
-        rows = masks.nonzero()[:, 0]
+    def insert(self, text: TextInput, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
+        """Logits of words (N, V) for the N places (rows, columns) of the batch."""
+        x = self._read(Module.INSERT, text, sight)
         table = self.encoder(Module.INSERT).embed_text.word.weight
-        logits: Tensor = self.words(x[masks], table)
-        return logits if bias is None else logits + bias[rows]
+        logits: Tensor = self.words(x[rows, columns], table)
+        if sight.concepts is not None:
+            logits = logits + self.word_bias(sight.concepts, self.concepts.prior, self.concept_words)[rows]
+        return logits
 
     def encoder(self, module: Module) -> Vilbert:
         """The encoder that a module uses."""
-        encoder = self.encoders["all" if self.config.shared else module.value]
+        return self._encoder(self._trunk(module))
+
+    def gaze(self, text: TextInput, sight: "TigerSight") -> Tensor:
+        """Which visual tokens each caption token looks at, in Tagger_del: (B, T, V)."""
+        return self.encoder(Module.DELETE).gaze(text, *self._sight_and_hints(Module.DELETE, text, sight))
+
+    def _read(self, module: Module, text: TextInput, sight: "TigerSight") -> Tensor:
+        """Contextual tokens (B, T, D)."""
+        return self.encoder(module).read(text, *self._sight_and_hints(module, text, sight))
+
+    def _sight_and_hints(self, module: Module, text: TextInput, sight: "TigerSight") -> tuple[Sight, Tensor | None]:
+        known = None
+        if sight.concepts is not None:
+            evidence = evidence_of(sight.concepts, self.concepts.prior)
+            known = self._hints(self._trunk(module)).known(evidence, text, self.concept_words)
+        if self.role is not None:
+            role = self.role.weight[list(Module).index(module)]
+            known = role.expand(*text.ids.shape, -1) if known is None else known + role
+        return Sight(sight.views[:, list(self.encoders).index(self._trunk(module))], sight.mask), known
+
+    def _encoder(self, name: str) -> Vilbert:
+        encoder = self.encoders[name]
         assert isinstance(encoder, Vilbert)
         return encoder
 
-    def _encode(self, module: Module, text: TextInput, vision: VisionInput) -> tuple[Tensor, Tensor | None]:
-        """Contextual tokens (B, T, D), and the image's bias on inserted words where there is a concept channel."""
-        encoder = self.encoder(module)
-        hints, bias = None, None
-        if self.config.concepts is not None:
-            channel = self.hints["all" if self.config.shared else module.value]
-            assert isinstance(channel, ConceptHints)
-            logits, prior = self.concepts(image_feature(vision)), self.concepts.prior
-            hints = channel(logits, prior, text, self.concept_words, encoder.embed_text.word)
-            if module is Module.INSERT:
-                bias = self.word_bias(logits, prior, self.concept_words)
-        if self.role is not None:
-            hints = self._with_role(module, hints, text, vision)
-        return encoder(text, vision, hints), bias
+    def _hints(self, name: str) -> ConceptHints:
+        hints = self.hints[name]
+        assert isinstance(hints, ConceptHints)
+        return hints
 
-    def _with_role(self, module: Module, hints: Hints | None, text: TextInput, vision: VisionInput) -> Hints:
-        assert self.role is not None
-        role = self.role.weight[list(Module).index(module)]
-        if hints is None:
-            nothing = vision.features.new_zeros(vision.features.shape[0], 0, self.config.encoder.vision.width)
-            return Hints(role.expand(*text.ids.shape, -1), nothing)
-        return Hints(hints.text + role, hints.vision)
+    def _trunk(self, module: Module) -> str:
+        return "all" if self.config.shared else module.value
+
+
+class TigerSight(NamedTuple):
+    """Images as TIger has seen them: a view for each encoder (B, encoders, …), a mask, concept logits (B, 2, C)."""
+
+    views: Tensor
+    mask: Tensor | None
+    concepts: Tensor | None
+
+    def rows(self, images: Tensor) -> "TigerSight":
+        """The images at these positions, one for each caption."""
+        return TigerSight(*(None if part is None else part[images] for part in self))  # type: ignore[arg-type]

@@ -6,8 +6,9 @@ vision layer and the vision side of the last co-attention (`VilbertConfig.whole`
 published parameters).
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -69,11 +70,11 @@ class VisionInput(NamedTuple):
     mask: Tensor | None = None
 
 
-class Hints(NamedTuple):
-    """What else is known: of each caption token (B, T, Dt), and as further tokens of the vision stream (B, K, Dv)."""
+class Sight(NamedTuple):
+    """All of an image that can be computed before a caption is read; see `Vilbert.see`."""
 
-    text: Tensor
-    vision: Tensor
+    view: Tensor
+    mask: Tensor | None
 
 
 class TextEmbedding(nn.Module):
@@ -118,8 +119,9 @@ class CoAttentionSide(nn.Module):
         self.attended = Residual(config.co_width, own.width, config.dropout)
         self.feed_forward = FeedForward(own.width, own.inner, config.dropout)
 
-    def forward(self, x: Tensor, other: Tensor, other_mask: Tensor | None) -> Tensor:
-        result: Tensor = self.feed_forward(self.attended(self.attention(x, other, other_mask), x))
+    def forward(self, x: Tensor, projected: Tensor, other_mask: Tensor | None) -> Tensor:
+        """`projected` is the other stream as `Attention.project` gives it."""
+        result: Tensor = self.feed_forward(self.attended(self.attention.attend(x, projected, other_mask), x))
         return result
 
 
@@ -141,44 +143,72 @@ class Vilbert(nn.Module):
         self.vision = nn.ModuleList(
             TransformerLayer(vision.width, vision.heads, vision.inner, config.dropout) for _ in range(reaching)
         )
-        self.text_reads = nn.ModuleList(CoAttentionSide(text, vision, config) for _ in range(config.connections))
         readers = reaching if config.vision_reads_text else 0
-        self.vision_reads = nn.ModuleList(CoAttentionSide(vision, text, config) for _ in range(readers))
+        self.text_reads = _sides(CoAttentionSide(text, vision, config) for _ in range(config.connections))
+        self.vision_reads = _sides(CoAttentionSide(vision, text, config) for _ in range(readers))
         self.apply(_initialise)
 
-    def forward(self, text: TextInput, vision: VisionInput, hints: Hints | None = None) -> Tensor:
+    def forward(self, text: TextInput, vision: VisionInput) -> Tensor:
         """(B, T, D) of the text stream."""
-        x: Tensor = self.embed_text(text.ids, hints.text if hints else None)
+        return self.read(text, self.see(vision))
+
+    def see(self, vision: VisionInput, shown: Tensor | None = None) -> Sight:
+        """What of the vision stream does not hang on the caption; `shown` (B, K, Dv) are further tokens for it.
+
+        If the vision stream reads the text, that is its embedding (B, V, Dv). If not, it is all that the text stream
+        will look at: keys and values for every co-attention (B, connections, 2, V, width).
+        """
+        y: Tensor = self.embed_vision(vision.features, vision.locations)
+        mask = vision.mask
+        if shown is not None:
+            y, mask = torch.cat([y, shown], 1), _extended(mask, shown.shape[1])
+        if self.config.vision_reads_text:
+            return Sight(y, mask)
+        projected = []
+        for i, side in enumerate(self.text_reads):
+            projected.append(side.attention.project(y))
+            if i < len(self.vision):
+                y = self.vision[i](y, mask)
+        return Sight(torch.stack(projected, 1), mask)
+
+    def read(self, text: TextInput, sight: Sight, known: Tensor | None = None) -> Tensor:
+        """(B, T, D) of the text stream; `known` (B, T, D) is what else is known of each token."""
+        x: Tensor = self.embed_text(text.ids, known)
         alone = len(self.text) - self.config.connections
         for layer in self.text[:alone]:
             x = layer(x, text.mask)
-        y = self.embed_vision(vision.features, vision.locations)
-        if hints:
-            y = torch.cat([y, hints.vision], 1)
-            vision = vision._replace(mask=_extended(vision.mask, hints.vision.shape[1]))
-        for i, text_layer in enumerate(self.text[alone:]):
-            read = self.text_reads[i](x, y, vision.mask)
-            if i < len(self.vision_reads):
-                y = self.vision_reads[i](y, x, text.mask)
-            if i < len(self.vision):
-                y = self.vision[i](y, vision.mask)
+        y = sight.view
+        for i, (side, text_layer) in enumerate(zip(self.text_reads, self.text[alone:], strict=True)):
+            if self.config.vision_reads_text:
+                read = side(x, side.attention.project(y), sight.mask)
+                if i < len(self.vision_reads):
+                    reader = self.vision_reads[i]
+                    y = reader(y, reader.attention.project(x), text.mask)
+                if i < len(self.vision):
+                    y = self.vision[i](y, sight.mask)
+            else:
+                read = side(x, sight.view[:, i], sight.mask)
             x = text_layer(read, text.mask)
         return x
 
-    def gaze(self, text: TextInput, vision: VisionInput, hints: Hints | None = None) -> Tensor:
+    def gaze(self, text: TextInput, sight: Sight, known: Tensor | None = None) -> Tensor:
         """Which visual tokens each caption token looks at, mean over co-attention layers and heads: (B, T, V)."""
         looks: list[Tensor] = []
         hooks = [
-            side.attention.register_forward_hook(lambda module, args, _: looks.append(module.weights(*args)))
+            side.register_forward_hook(lambda module, args, _: looks.append(module.attention.weights(*args)))
             for side in self.text_reads
-            if isinstance(side, CoAttentionSide)
         ]
         try:
-            self(text, vision, hints)
+            self.read(text, sight, known)
         finally:
             for hook in hooks:
                 hook.remove()
-        return torch.stack(looks).mean(0)[..., : vision.features.shape[1]]
+        return torch.stack(looks).mean(0)
+
+
+def _sides(sides: Iterable[CoAttentionSide]) -> Sequence[CoAttentionSide]:
+    """A module list that the type checker knows the modules of."""
+    return cast(Sequence[CoAttentionSide], nn.ModuleList(sides))
 
 
 def _extended(mask: Tensor | None, more: int) -> Tensor | None:
