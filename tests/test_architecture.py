@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
     "vision": {"errors", "paths"},
     "models": {"errors", "paths", "edits"},
     "training": {"errors", "paths", "edits", "metrics", "data", "vision", "models"},
-    "editing": {"errors", "paths", "edits", "vision", "models"},
+    "editing": {"errors", "paths", "edits", "metrics", "vision", "models"},
     "pipeline": {"errors", "paths", "edits", "metrics", "data", "vision", "models", "editing"},
 }
 DOORS = {"cli", "server", "experiments", "demo", "__init__", "__main__"}

@@ -104,7 +104,7 @@ class Tiger(nn.Module):
     def delete(self, text: TextInput, sight: "TigerSight") -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""
         x = self._read(Module.DELETE, text, sight)
-        return self.taggers["delete"](x), None if self.match is None else self.match(x[:, 0]).squeeze(-1)
+        return self.taggers["delete"](x), self.matching(x)
 
     def add(self, text: TextInput, sight: "TigerSight") -> Tensor:
         """Logits of KEEP and ADD-after (B, T, 2)."""
@@ -114,6 +114,14 @@ class Tiger(nn.Module):
     def insert(self, text: TextInput, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
         """Logits of words (N, V) for the N places (rows, columns) of the batch."""
         x = self._read(Module.INSERT, text, sight)
+        return self.words_at(x, sight, rows, columns)
+
+    def matching(self, x: Tensor) -> Tensor | None:
+        """The logit of caption and image belonging together (B,), from what Tagger_del has read."""
+        return None if self.match is None else self.match(x[:, 0]).squeeze(-1)
+
+    def words_at(self, x: Tensor, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
+        """Logits of words (N, V), from what the Inserter has read."""
         table = self.encoder(Module.INSERT).embed_text.word.weight
         logits: Tensor = self.words(x[rows, columns], table)
         if sight.concepts is not None:
@@ -126,21 +134,30 @@ class Tiger(nn.Module):
 
     def gaze(self, text: TextInput, sight: "TigerSight") -> Tensor:
         """Which visual tokens each caption token looks at, in Tagger_del: (B, T, V)."""
-        return self.encoder(Module.DELETE).gaze(text, *self._sight_and_hints(Module.DELETE, text, sight))
+        trunk = self._trunk(Module.DELETE)
+        known = self._known(trunk, self._role(Module.DELETE), text, sight)
+        return self._encoder(trunk).gaze(text, self._sight(trunk, sight), known)
+
+    def read(self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight") -> Tensor:
+        """Contextual tokens (B, T, D) of one of `encoders`; `role` (D,) tells a shared one its task."""
+        return self._encoder(trunk).read(text, self._sight(trunk, sight), self._known(trunk, role, text, sight))
 
     def _read(self, module: Module, text: TextInput, sight: "TigerSight") -> Tensor:
-        """Contextual tokens (B, T, D)."""
-        return self.encoder(module).read(text, *self._sight_and_hints(module, text, sight))
+        return self.read(self._trunk(module), self._role(module), text, sight)
 
-    def _sight_and_hints(self, module: Module, text: TextInput, sight: "TigerSight") -> tuple[Sight, Tensor | None]:
-        known = None
+    def _known(self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight") -> Tensor | None:
+        known = None if role is None else role.expand(*text.ids.shape, -1)
         if sight.concepts is not None:
             evidence = evidence_of(sight.concepts, self.concepts.prior)
-            known = self._hints(self._trunk(module)).known(evidence, text, self.concept_words)
-        if self.role is not None:
-            role = self.role.weight[list(Module).index(module)]
-            known = role.expand(*text.ids.shape, -1) if known is None else known + role
-        return Sight(sight.views[:, list(self.encoders).index(self._trunk(module))], sight.mask), known
+            hints = self._hints(trunk).known(evidence, text, self.concept_words)
+            known = hints if known is None else known + hints
+        return known
+
+    def _sight(self, trunk: str, sight: "TigerSight") -> Sight:
+        return Sight(sight.views[:, list(self.encoders).index(trunk)], sight.mask)
+
+    def _role(self, module: Module) -> Tensor | None:
+        return None if self.role is None else self.role.weight[list(Module).index(module)]
 
     def _encoder(self, name: str) -> Vilbert:
         encoder = self.encoders[name]

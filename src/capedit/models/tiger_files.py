@@ -1,0 +1,47 @@
+"""TIger's weights as one safetensors file that carries its own shape."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from capedit.errors import CapeditError
+from capedit.models.concepts import ConceptConfig
+from capedit.models.tiger import Tiger, TigerConfig
+from capedit.models.vilbert import StreamConfig, VilbertConfig
+
+
+def save_tiger(model: Tiger, path: Path) -> None:
+    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    save_file(tensors, path, metadata={"config": json.dumps(asdict(model.config))})
+
+
+def load_tiger(path: Path) -> Tiger:
+    """Read a model; nothing in the file is executed, whoever wrote it."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            config = read_config(json.loads((file.metadata() or {})["config"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CapeditError(f"{path}: not a TIger ({error!r})") from error
+    with torch.device("meta"):  # no memory for weights that are thrown away at once
+        model = Tiger(config)
+    try:
+        model.load_state_dict(tensors, assign=True)
+    except RuntimeError as error:
+        raise CapeditError(f"{path}: weights do not fit the shape that the file states ({error})") from error
+    return model.eval()
+
+
+def read_config(values: dict[str, Any]) -> TigerConfig:
+    """A shape from JSON."""
+    encoder, concepts = dict(values["encoder"]), values.get("concepts")
+    for stream in ("text", "vision"):
+        encoder[stream] = StreamConfig(**encoder[stream])
+    known = {**values, "encoder": VilbertConfig(**encoder)}
+    known["concepts"] = None if concepts is None else ConceptConfig(**concepts)
+    return TigerConfig(**known)

@@ -1,0 +1,59 @@
+"""TIger's modules computed by torch."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capedit.models.runtime import Floats, Images, Ints, Seen, Text
+from capedit.models.tiger import Tiger, TigerSight
+from capedit.models.vilbert import TextInput, VisionInput
+from capedit.models.vocabulary import Vocabulary
+
+
+class TorchModules:
+    """A TIger behind the face that decoding knows."""
+
+    def __init__(self, model: Tiger, vocabulary: Vocabulary) -> None:
+        self.model, self.vocabulary = model, vocabulary
+
+    @property
+    def max_words(self) -> int:
+        return self.model.config.encoder.positions - 2
+
+    @torch.no_grad()
+    def see(self, images: Images) -> Seen:
+        there = torch.arange(images.features.shape[1]) < torch.from_numpy(images.counts)[:, None]
+        sight = self.model.see(VisionInput(torch.from_numpy(images.features), torch.from_numpy(images.boxes), there))
+        assert sight.mask is not None
+        nothing = np.zeros((len(images.counts), 2, 0), np.float32)
+        concepts = nothing if sight.concepts is None else sight.concepts.numpy()
+        return Seen(sight.views.numpy(), sight.mask.numpy(), concepts)
+
+    @torch.no_grad()
+    def delete(self, text: Text, seen: Seen) -> tuple[Floats, Floats | None]:
+        tags, match = self.model.delete(_text(text), _sight(seen))
+        return _over_keep(tags), None if match is None else match.numpy()
+
+    @torch.no_grad()
+    def add(self, text: Text, seen: Seen) -> Floats:
+        return _over_keep(self.model.add(_text(text), _sight(seen)))
+
+    @torch.no_grad()
+    def insert(self, text: Text, seen: Seen, rows: Ints, columns: Ints) -> Floats:
+        logits = self.model.insert(_text(text), _sight(seen), torch.from_numpy(rows), torch.from_numpy(columns))
+        result: Floats = logits.numpy()
+        return result
+
+
+def _text(text: Text) -> TextInput:
+    return TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask))
+
+
+def _sight(seen: Seen) -> TigerSight:
+    concepts = torch.from_numpy(seen.concepts) if seen.concepts.shape[-1] else None
+    return TigerSight(torch.from_numpy(seen.views), torch.from_numpy(seen.mask), concepts)
+
+
+def _over_keep(tags: Tensor) -> Floats:
+    result: Floats = (tags[..., 1] - tags[..., 0]).numpy()
+    return result
