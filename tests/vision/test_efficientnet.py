@@ -20,6 +20,8 @@ from capedit.models.efficientnet import (
     same_padding,
 )
 from capedit.models.efficientnet_onnx import export_onnx
+from capedit.vision import GridEncoder
+from capedit.vision.grid import area_pooling
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 56, 56, 3), dtype=np.uint8)
 
@@ -145,3 +147,14 @@ def test_weights_that_carry_code_are_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"(?i)weights.only"):
         read_published_weights(tmp_path / "trap.pth")
     assert not (tmp_path / "sprung").exists()
+
+
+def test_pooling_in_the_file_is_pooling_by_the_encoder(tmp_path: Path) -> None:
+    network = EfficientNetLite(LITE_CONFIGS["lite0"]).eval()
+    export_onnx(network, tmp_path / "map.onnx", name="map", resolution=96)
+    export_onnx(network, tmp_path / "pooled.onnx", name="pooled", resolution=96, pooling=area_pooling(3, 2))
+    picture = np.random.default_rng(1).integers(0, 256, (80, 120, 3), dtype=np.uint8)
+    outside = GridEncoder(tmp_path / "map.onnx", grid=2).encode([picture])[0]
+    inside = GridEncoder(tmp_path / "pooled.onnx").encode([picture, picture])[1]
+    np.testing.assert_allclose(inside.features, outside.features, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(inside.boxes, outside.boxes)

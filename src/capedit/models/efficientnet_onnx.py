@@ -84,10 +84,12 @@ def export_onnx(
     resolution: int | None = None,
     weight_type: type[np.floating] = np.float32,
     stages: int | None = None,
+    pooling: NDArray[np.float32] | None = None,
 ) -> None:
     """Write the network's final map as an ONNX file; `name` is what the encoder will be called.
 
-    With `stages`, the network ends after so many: its body, for training the rest on maps computed once.
+    With `stages`, the network ends after so many: its body, for training the rest on maps computed once. With `pooling`
+    (n, side of the map), rows and columns of the map are pooled to n each.
     """
     side = resolution or network.config.resolution
     graph = _Graph(weight_type)
@@ -110,6 +112,10 @@ def export_onnx(
                 x = graph.node("Add", [x, start])
     if stages is None:
         x, size = graph.conv_norm(network.head, x, size)
+    if pooling is not None:
+        x = graph.node("MatMul", [x, graph.constant("pool_columns", pooling.T)])
+        x = graph.node("MatMul", [graph.constant("pool_rows", pooling), x])  # (B, D, n, n)
+        size = len(pooling)
     width = network.config.dim if stages is None else network.config.stages[stages - 1].width
     graph.nodes.append(helper.make_node("Transpose", [x], ["features"], name="features", perm=[0, 2, 3, 1]))
 

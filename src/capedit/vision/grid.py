@@ -41,8 +41,8 @@ class GridEncoder(SquareEncoder):
         side, rows, columns, dim = self._shapes(path)
         if grid is not None and not 1 <= grid <= min(rows, columns):
             raise CapeditError(f"{path}: grid {grid} does not fit a map of {rows} x {columns} cells")
-        self._rows = _area_pooling(rows, grid) if grid else None
-        self._columns = _area_pooling(columns, grid) if grid else None
+        self._rows = area_pooling(rows, grid) if grid else None
+        self._columns = area_pooling(columns, grid) if grid else None
         name: str = self._session.get_modelmeta().custom_metadata_map.get("capedit.encoder", path.stem)
         digest = hashlib.sha256(data)
         digest.update(f"{_TREATMENT} grid={grid}".encode())
@@ -87,7 +87,7 @@ def _pool(one: NDArray[np.float32], rows: NDArray[np.float32], columns: NDArray[
     return pooled
 
 
-def _area_pooling(size: int, parts: int) -> NDArray[np.float32]:
+def area_pooling(size: int, parts: int) -> NDArray[np.float32]:
     """(parts, size): how much of each of `size` cells lies in each of `parts` equal stretches; rows sum to one.
 
     Equal stretches keep the mean over the pooled map equal to the mean over the map, so that the whole-image token

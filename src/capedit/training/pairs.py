@@ -1,0 +1,116 @@
+"""Captions to learn from, as word ids: edits, right captions, and ways to make wrong ones out of right ones."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+
+from capedit.edits import Alignment, Order
+from capedit.models.vocabulary import UNKNOWN, Vocabulary
+from capedit.training.states import Path, find_path
+
+Tokens = Sequence[str]
+
+
+class Pair(NamedTuple):
+    """A caption of an image, and what should become of it; equal where nothing should."""
+
+    image: str
+    """The id under which a feature store keeps the image."""
+    source: list[int]
+    target: list[int]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """All that is trained on: pairs, and for their images the captions that are right."""
+
+    pairs: Sequence[Pair]
+    right: Mapping[str, Sequence[list[int]]]
+
+    @classmethod
+    def of(
+        cls,
+        edits: Iterable[tuple[str, Tokens, Tokens]],
+        right: Iterable[tuple[str, Tokens]],
+        vocabulary: Vocabulary,
+    ) -> "Lesson":
+        """From (image, reference, target) and (image, caption); right captions of images without a pair are dropped."""
+        pairs = [Pair(image, vocabulary.encode(source), vocabulary.encode(target)) for image, source, target in edits]
+        known: dict[str, list[list[int]]] = {pair.image: [] for pair in pairs}
+        for image, caption in right:
+            if image in known:
+                known[image].append(vocabulary.encode(caption))
+        for pair in pairs:
+            if not known[pair.image]:
+                known[pair.image].append(pair.target)
+        return cls(pairs, known)
+
+    def fingerprint(self) -> str:
+        digest = sha256()
+        for pair in self.pairs:
+            digest.update(repr(pair).encode())
+        return digest.hexdigest()[:16]
+
+
+class Slips:
+    """Which word is mistaken for which: learned from edits that replace one word by one other."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        counts: dict[int, Counter[int]] = {}
+        for pair in pairs:
+            for wrong, right in replacements(pair):
+                counts.setdefault(right, Counter())[wrong] += 1
+        self._wrong = {
+            right: (np.array(list(found)), np.array(list(found.values()), float) / found.total())
+            for right, found in counts.items()
+        }
+
+    def slip(self, caption: Sequence[int], words: int, rng: np.random.Generator) -> list[int]:
+        """The caption with up to so many words mistaken for others."""
+        wrong = list(caption)
+        candidates = [at for at, word in enumerate(caption) if word in self._wrong]
+        for at in rng.permutation(candidates)[:words].tolist():
+            choices, weights = self._wrong[caption[at]]
+            wrong[at] = int(rng.choice(choices, p=weights))
+        return wrong
+
+
+def replacements(pair: Pair) -> list[tuple[int, int]]:
+    """(wrong, right) wherever exactly one word stands for one other."""
+    path = find_path(pair.source, pair.target, Alignment.SHORTEST, Order.LEFT_TO_RIGHT)
+    bounds = [-1, *path.kept, len(pair.source)]
+    found = []
+    for place, gap in enumerate(path.gaps):
+        fallen = pair.source[bounds[place] + 1 : bounds[place + 1]]
+        if len(gap) == len(fallen) == 1 and UNKNOWN not in (gap[0], fallen[0]):
+            found.append((fallen[0], gap[0]))
+    return found
+
+
+def with_holes(caption: Sequence[int], rng: np.random.Generator, share: float = 0.4) -> list[int]:
+    """The caption without some spans: what a deletion may leave, for learning to fill it."""
+    keep = np.ones(len(caption), bool)
+    wanted = max(1, round(share * rng.uniform(0.25, 1.75) * len(caption)))
+    while keep.sum() > max(0, len(caption) - wanted):
+        start, length = int(rng.integers(len(caption))), int(rng.integers(1, 5))
+        keep[start : start + length] = False
+    return [word for word, stays in zip(caption, keep, strict=True) if stays]
+
+
+def as_it_stands(state: Sequence[int], target: Sequence[int], alignment: Alignment, order: Order) -> Path:
+    """The way from a caption to its target by insertion alone.
+
+    Words that should have gone are still there; a gap in which one stands is taken, and gets nothing more.
+    """
+    gold = find_path(state, target, alignment, order)
+    gaps: list[list[int]] = [[] for _ in range(len(state) + 1)]
+    schedule: list[list[int]] = [[] for _ in range(len(state) + 1)]
+    bounds = [-1, *gold.kept, len(state)]
+    for place, gap in enumerate(gold.gaps):
+        if bounds[place + 1] == bounds[place] + 1:  # nothing stands between
+            gaps[bounds[place + 1]], schedule[bounds[place + 1]] = gap, gold.schedule[place]
+    return Path(state, list(range(len(state))), gaps, schedule)

@@ -1,0 +1,286 @@
+"""Train TIger.
+
+The published way: each module learns from gold states alone, on captions that are wrong. What is ours, and off by
+default: right captions and slips (so that the editor learns to leave alone what is right), an image-text matching head,
+captions with holes (pre-training), the model's own intermediate captions, and unknown words.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from capedit.edits import Alignment, Order
+from capedit.models.decoding import Knobs, decode
+from capedit.models.runtime import Images
+from capedit.models.tiger import Module, Tiger
+from capedit.models.tiger_torch import TorchModules
+from capedit.models.vilbert import TextInput, VisionInput
+from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
+from capedit.training.states import IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
+from capedit.training.task import LossTerm
+from capedit.vision import FeatureStore
+
+
+@dataclass(frozen=True)
+class TigerTraining:
+    """What TIger learns from; the defaults are the paper's."""
+
+    keep_weight: float = 1.5
+    """Lambda: the weight of KEEP in the loss of both taggers."""
+    alignment: Alignment = Alignment.REFERENCE
+    order: Order = Order.LEFT_TO_RIGHT
+    right: float = 0.0
+    """Right captions that Tagger_del sees for each wrong one."""
+    slips: float = 0.0
+    """Right captions with a word or two mistaken, for each wrong one."""
+    slip_words: int = 2
+    """Most words mistaken in such a caption."""
+    strangers: float = 0.0
+    """Captions of other images, for each wrong one: for the matching head only."""
+    holes: float = 0.0
+    """Share of examples in which words are inserted into a right caption with holes, not into a pruned reference."""
+    own_states: float = 0.0
+    """Share of examples that start from the model's own deletions and insertions."""
+    word_noise: float = 0.0
+    """Share of words hidden from the model as unknown."""
+    factors: Mapping[str, float] | None = None
+    """Share of each loss (delete, add, insert, match) in the objective; 1 where not named."""
+    body_rate: float = 1.0
+    """Learning rate of the encoder over that of the heads; 0.02 in the paper, which starts from a trained one."""
+
+
+class Rows(NamedTuple):
+    """Captions for one module."""
+
+    ids: Tensor  # (R, T)
+    labels: Tensor  # (R, T)
+    images: Tensor  # (R,) positions in the batch's images
+
+
+class Batch(NamedTuple):
+    """Images, and the captions of each module."""
+
+    vision: VisionInput
+    rows: dict[str, Rows]
+    match: Tensor  # (R,) of the deletion rows: 1 fits, 0 does not, -1 has no say
+
+
+class TigerTask:
+    """An example is a pair; its rows are drawn anew each time it is seen."""
+
+    name = "tiger"
+    metric = "CIDEr-D"
+
+    def __init__(
+        self,
+        model: Tiger,
+        vocabulary: Vocabulary,
+        lesson: Lesson,
+        store: FeatureStore,
+        training: TigerTraining,
+        examine: Callable[[TorchModules], Mapping[str, float]],
+    ) -> None:
+        """`examine` scores the model on validation data."""
+        self._model, self._lesson, self._store, self._training = model, lesson, store, training
+        self._modules = TorchModules(model, vocabulary)
+        self._examine = examine
+        self._sampler = Sampler(Sentinels(START, END, MASK))
+        self._slips = Slips(lesson.pairs) if training.slips else None
+
+    @property
+    def model(self) -> Tiger:
+        return self._model
+
+    def __len__(self) -> int:
+        return len(self._lesson.pairs)
+
+    def fingerprint(self) -> str:
+        parts = [self._lesson.fingerprint(), self._store.header.encoder_hash]
+        parts += [
+            json.dumps(asdict(part), sort_keys=True, default=str) for part in (self._model.config, self._training)
+        ]
+        return sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def rate_factor(self, parameter: str) -> float:
+        if parameter.startswith("concepts."):
+            return 0.0  # trained with the image encoder, on more images than have pairs
+        return self._training.body_rate if parameter.startswith("encoders.") else 1.0
+
+    def evaluate(self) -> Mapping[str, float]:
+        return self._examine(self._modules)
+
+    # --- examples ---
+
+    def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
+        pairs = [self._lesson.pairs[index] for index in indices]
+        tokens = self._store.batch([pair.image for pair in pairs])
+        gathered = _Gathered(self._training.word_noise, rng)
+        own = self._own_states(pairs, Images(*tokens), rng)
+        for image, pair in enumerate(pairs):
+            self._add_deletions(gathered, image, pair, pairs, rng)
+            self._add_insertions(gathered, image, pair, own.get(image), rng)
+        there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
+        vision = VisionInput(
+            torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
+        )
+        return Batch(vision, gathered.rows(), torch.tensor(gathered.match))
+
+    def _add_deletions(
+        self, gathered: "_Gathered", image: int, pair: Pair, others: Sequence[Pair], rng: np.random.Generator
+    ) -> None:
+        training = self._training
+        gold = self._sampler.deletion(self._path(pair.source, pair.target))
+        gathered.delete(image, gold, fits=pair.source == pair.target)
+        for _ in range(_times(training.right, rng)):
+            caption = self._right(pair.image, rng)
+            gathered.delete(image, self._sampler.deletion(self._path(caption, caption)), fits=True)
+        for _ in range(_times(training.slips, rng)):
+            assert self._slips is not None
+            caption = self._right(pair.image, rng)
+            wrong = self._slips.slip(caption, int(rng.integers(1, training.slip_words + 1)), rng)
+            labels = [int(one != other) for one, other in zip(wrong, caption, strict=True)]
+            sample = Sample([START, *wrong, END], [IGNORE, *labels, IGNORE])
+            gathered.delete(image, sample, fits=wrong == caption)
+        for _ in range(_times(training.strangers, rng)):
+            other = others[int(rng.integers(len(others)))]
+            if other.image != pair.image:
+                sample = Sample([START, *other.target, END], [IGNORE] * (len(other.target) + 2))
+                gathered.delete(image, sample, fits=False)
+
+    def _add_insertions(
+        self, gathered: "_Gathered", image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
+    ) -> None:
+        if own is not None:
+            second_look = self._path(own, pair.target)
+            gathered.delete(image, self._sampler.deletion(second_look), fits=None)
+            path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
+        elif rng.random() < self._training.holes:
+            caption = self._right(pair.image, rng)
+            path = self._path(with_holes(caption, rng), caption)
+        else:
+            path = self._path(pair.source, pair.target)
+        after = int(rng.integers(path.rounds + 1))
+        gathered.add("add", image, self._sampler.addition(path, after))
+        if path.rounds:
+            gathered.add("insert", image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1))
+
+    def _own_states(self, pairs: Sequence[Pair], images: Images, rng: np.random.Generator) -> dict[int, list[int]]:
+        """For some of the pairs, a caption that the model itself made on its way."""
+        chosen = np.flatnonzero(rng.random(len(pairs)) < self._training.own_states)
+        if not len(chosen):
+            return {}
+        vocabulary = self._modules.vocabulary
+        captions = [[vocabulary.words[word] for word in pairs[at].source] for at in chosen.tolist()]
+        knobs = Knobs(rounds=2, keep_bias=float(rng.uniform(-0.5, 1.5)), fluent=False)
+        training = self._model.training
+        self._model.eval()
+        seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
+        drafts = decode(self._modules, seen, captions, knobs)
+        self._model.train(training)
+        states: dict[int, list[int]] = {}
+        for at, draft in zip(chosen.tolist(), drafts, strict=True):
+            made = draft.trace().states[1:]  # the reference itself is seen anyway
+            if made:
+                states[at] = vocabulary.encode(made[int(rng.integers(len(made)))])
+        return states
+
+    def _right(self, image: str, rng: np.random.Generator) -> list[int]:
+        captions = self._lesson.right[image]
+        return captions[int(rng.integers(len(captions)))]
+
+    def _path(self, source: list[int], target: list[int]) -> Path:
+        return find_path(source, target, self._training.alignment, self._training.order)
+
+    # --- losses ---
+
+    def loss_weights(self, batch: Batch) -> Mapping[str, float]:
+        weights = {name: float(self._label_weights(name, rows.labels).sum()) for name, rows in batch.rows.items()}
+        if self._model.config.matching:
+            weights["match"] = float((batch.match >= 0).sum())
+        return weights
+
+    def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
+        model, sight = self._model, self._model.see(batch.vision)
+        terms: dict[str, Tensor] = {}
+        for name, rows in batch.rows.items():
+            text, seen = TextInput(rows.ids, rows.ids != PAD), sight.rows(rows.images)
+            if name == Module.DELETE:
+                logits, match = model.delete(text, seen)
+                terms[name] = self._cross_entropy(name, logits.flatten(0, 1), rows.labels.flatten())
+                if match is not None:
+                    known = batch.match >= 0
+                    terms["match"] = nn.functional.binary_cross_entropy_with_logits(
+                        match[known], batch.match[known].float(), reduction="sum"
+                    )
+            elif name == Module.ADD:
+                terms[name] = self._cross_entropy(name, model.add(text, seen).flatten(0, 1), rows.labels.flatten())
+            else:
+                places = (rows.labels != IGNORE).nonzero().T
+                words = model.insert(text, seen, *places)
+                terms[name] = self._cross_entropy(name, words, rows.labels[places[0], places[1]])
+        factors = self._training.factors or {}
+        return {name: LossTerm(total, factors.get(name, 1.0)) for name, total in terms.items()}
+
+    def _cross_entropy(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
+        losses = nn.functional.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="none")
+        return (losses * self._label_weights(name, labels)).sum()
+
+    def _label_weights(self, name: str, labels: Tensor) -> Tensor:
+        counted = (labels != IGNORE).float()
+        if name == Module.INSERT:
+            return counted
+        return counted * torch.where(labels == KEEP, self._training.keep_weight, 1.0)
+
+
+class _Gathered:
+    """Rows of a batch while it is put together."""
+
+    def __init__(self, noise: float, rng: np.random.Generator) -> None:
+        self._noise, self._rng = noise, rng
+        self._samples: dict[str, list[tuple[int, Sample]]] = {module.value: [] for module in Module}
+        self.match: list[int] = []
+
+    def delete(self, image: int, sample: Sample, *, fits: bool | None) -> None:
+        self.add("delete", image, sample)
+        self.match.append(-1 if fits is None else int(fits))
+
+    def add(self, module: str, image: int, sample: Sample) -> None:
+        self._samples[module].append((image, sample))
+
+    def rows(self) -> dict[str, Rows]:
+        return {module: self._rows(samples) for module, samples in self._samples.items()}
+
+    def _rows(self, samples: list[tuple[int, Sample]]) -> Rows:
+        length = max((len(sample.tokens) for _, sample in samples), default=1)
+        ids = np.full((len(samples), length), PAD, np.int64)
+        labels = np.full((len(samples), length), IGNORE, np.int64)
+        for row, (_, sample) in enumerate(samples):
+            ids[row, : len(sample.tokens)] = sample.tokens
+            labels[row, : len(sample.labels)] = sample.labels
+        if self._noise:
+            hidden = (ids > MASK) & (self._rng.random(ids.shape) < self._noise)
+            ids[hidden] = UNKNOWN
+        images = torch.tensor([image for image, _ in samples], dtype=torch.long)
+        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images)
+
+
+def _times(rate: float, rng: np.random.Generator) -> int:
+    """How often something happens that happens `rate` times on average."""
+    return int(rate) + int(rng.random() < rate - int(rate))
+
+
+def config_of(values: Mapping[str, Any]) -> TigerTraining:
+    """From JSON."""
+    known = dict(values)
+    for name, kind in (("alignment", Alignment), ("order", Order)):
+        if name in known:
+            known[name] = kind(known[name])
+    return TigerTraining(**known)
