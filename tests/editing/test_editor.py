@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from capedit.editing import CaptionError, Editor
+from capedit.editing.editor import Runtime
 from capedit.edits import Op
 from capedit.errors import CapeditError
 from tests.editing.tiny import tiny_editor
@@ -19,7 +20,7 @@ def editor(tmp_path_factory: pytest.TempPathFactory) -> Editor:
 
 
 def test_torch_and_onnx_agree(tmp_path: Path, editor: Editor) -> None:
-    other = tiny_editor(tmp_path, runtime="torch")
+    other = tiny_editor(tmp_path, runtime=Runtime.TORCH)
     seen = editor.see(editor.encoder.encode(list(PICTURES)))
     again = other.see(editor.encoder.encode(list(PICTURES)))
     np.testing.assert_allclose(seen.views, again.views, atol=1e-4)

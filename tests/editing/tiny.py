@@ -82,6 +82,6 @@ def write_tiny_model(folder: Path, config: TigerConfig | None = None, knobs: Kno
     return folder
 
 
-def tiny_editor(folder: Path, *, runtime: Runtime = "onnx", knobs: Knobs | None = None) -> Editor:
+def tiny_editor(folder: Path, *, runtime: Runtime = Runtime.ONNX, knobs: Knobs | None = None) -> Editor:
     bundle = Bundle.load(write_tiny_model(folder, knobs=knobs))
     return Editor(bundle, load_modules(bundle, runtime, 1), MeanColours())

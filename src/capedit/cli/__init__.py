@@ -9,6 +9,7 @@ from capedit.cli.console import ExitCode, fail
 from capedit.errors import CapeditError
 
 COMMANDS = {
+    "edit": "capedit.cli.edit:edit",
     "diff": "capedit.cli.diff:diff",
     "convert": "capedit.cli.convert:convert",
     "stats": "capedit.cli.stats:stats",

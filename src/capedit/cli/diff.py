@@ -1,42 +1,14 @@
 """`capedit diff`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from capedit.cli.console import out, print_json
-from capedit.edits import (
-    Alignment,
-    Order,
-    Trace,
-    count_trace,
-    expand,
-    gold_script,
-    render_html,
-    render_plain,
-    render_svg,
-    render_terminal,
-)
+from capedit.cli.console import print_json
+from capedit.cli.pictures import Picture, draw
+from capedit.edits import Alignment, Order, Trace, count_trace, expand, gold_script
 from capedit.edits.tokens import tokenize
-
-
-class Picture(StrEnum):
-    """How an edit is drawn."""
-
-    TERMINAL = "terminal"
-    PLAIN = "plain"
-    HTML = "html"
-    SVG = "svg"
-
-
-_RENDERERS = {
-    Picture.TERMINAL: render_terminal,
-    Picture.PLAIN: render_plain,
-    Picture.HTML: render_html,
-    Picture.SVG: render_svg,
-}
 
 
 def diff(
@@ -56,11 +28,7 @@ def diff(
     if json:
         print_json(as_json(trace))
         return
-    drawn = _RENDERERS[style or (Picture.TERMINAL if out.is_terminal and output is None else Picture.PLAIN)](trace)
-    if output is not None:
-        output.write_text(drawn + "\n", encoding="utf-8")
-        return
-    typer.echo(drawn)
+    draw(trace, style, output)
 
 
 def as_json(trace: Trace) -> dict[str, Any]:

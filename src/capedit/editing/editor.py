@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,14 @@ from capedit.models.runtime import Images, Modules, Seen
 from capedit.vision import ImageSource, VisualTokens, load_encoder
 from capedit.vision.encoder import Encoder
 
-Runtime = Literal["onnx", "torch"]
+
+class Runtime(StrEnum):
+    """What computes the networks."""
+
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
 ROOM = 8
 """Words that a caption must be able to gain."""
 
@@ -36,7 +44,7 @@ class Editor:
         self._breaks = partial(find_breaks, pairs=bundled_word_pairs())
 
     @classmethod
-    def load(cls, model: str | Path = "default", *, runtime: Runtime = "onnx", threads: int = 0) -> "Editor":
+    def load(cls, model: str | Path = "default", *, runtime: Runtime = Runtime.ONNX, threads: int = 0) -> "Editor":
         """The bundled model, or the one in a folder. `threads` is that of the runtime; 0 means all cores."""
         bundle = Bundle.load(BUNDLED if model == "default" else model)
         encoder = load_encoder("default", threads=threads)
@@ -127,7 +135,7 @@ def read_caption(caption: str, max_words: int) -> list[str]:
 
 def load_modules(bundle: Bundle, runtime: Runtime, threads: int) -> Modules:
     """The networks of a model folder, computed by this runtime."""
-    if runtime == "onnx":
+    if runtime is Runtime.ONNX:
         from capedit.editing.onnx_modules import OnnxModules
 
         return OnnxModules(bundle, threads=threads)
