@@ -111,8 +111,8 @@ def train_step(
     set_learning_rate(optimizer, learning_rate_at(step, config))
     torch.manual_seed(config.seed * 1_000_003 + step * workers.world + workers.rank)  # for dropout
     parts = [
-        task.batch(indices, np.random.default_rng([config.seed, step, workers.rank, part]))
-        for part, indices in enumerate(share_of_batch(len(task), config, step, workers))
+        task.batch(indices, np.random.default_rng([config.seed, step]))
+        for indices in share_of_batch(len(task), config, step, workers)
     ]
     weights: dict[str, float] = {}
     for part in parts:

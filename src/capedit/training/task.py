@@ -39,7 +39,11 @@ class Task(Protocol):
         """A hash of the data and of the model's shape: a checkpoint of anything else is not resumed."""
 
     def batch(self, indices: np.ndarray, rng: np.random.Generator) -> Any:
-        """Examples as tensors. All that is random comes from `rng`."""
+        """Examples as tensors. All that is random comes from `rng`.
+
+        Every process and part of a step gets the same `rng`: a task that gives each example a generator of its own,
+        made from a number of `rng` and its index, draws the same whatever the number of processes.
+        """
 
     def loss_weights(self, batch: Any) -> Mapping[str, float]:
         """The weight of each loss term, before any network has run."""

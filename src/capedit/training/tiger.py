@@ -122,45 +122,45 @@ class TigerTask:
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
         pairs = [self._lesson.pairs[index] for index in indices]
         tokens = self._store.batch([pair.image for pair in pairs])
-        gathered = _Gathered(self._training.word_noise, rng)
-        own = self._own_states(pairs, Images(*tokens), rng)
-        for image, pair in enumerate(pairs):
-            self._add_deletions(gathered, image, pair, pairs, rng)
-            self._add_insertions(gathered, image, pair, own.get(image), rng)
+        step = int(rng.integers(2**32))  # the same in every process; so is what an example draws
+        draws = [np.random.default_rng([step, int(index)]) for index in indices]
+        gathered = _Gathered(self._training.word_noise)
+        own = self._own_states(pairs, Images(*tokens), draws, keep_bias=float(rng.uniform(-0.5, 1.5)))
+        for image, (pair, draw) in enumerate(zip(pairs, draws, strict=True)):
+            self._add_deletions(gathered, image, pair, draw)
+            self._add_insertions(gathered, image, pair, own.get(image), draw)
         there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
         vision = VisionInput(
             torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
         )
         return Batch(vision, gathered.rows(), torch.tensor(gathered.match))
 
-    def _add_deletions(
-        self, gathered: "_Gathered", image: int, pair: Pair, others: Sequence[Pair], rng: np.random.Generator
-    ) -> None:
+    def _add_deletions(self, gathered: "_Gathered", image: int, pair: Pair, rng: np.random.Generator) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
-        gathered.delete(image, gold, fits=pair.source == pair.target)
+        gathered.delete(image, gold, fits=pair.source == pair.target, rng=rng)
         for _ in range(_times(training.right, rng)):
             caption = self._right(pair.image, rng)
-            gathered.delete(image, self._sampler.deletion(self._path(caption, caption)), fits=True)
+            gathered.delete(image, self._sampler.deletion(self._path(caption, caption)), fits=True, rng=rng)
         for _ in range(_times(training.slips, rng)):
             assert self._slips is not None
             caption = self._right(pair.image, rng)
             wrong = self._slips.slip(caption, int(rng.integers(1, training.slip_words + 1)), rng)
             labels = [int(one != other) for one, other in zip(wrong, caption, strict=True)]
             sample = Sample([START, *wrong, END], [IGNORE, *labels, IGNORE])
-            gathered.delete(image, sample, fits=wrong == caption)
+            gathered.delete(image, sample, fits=wrong == caption, rng=rng)
         for _ in range(_times(training.strangers, rng)):
-            other = others[int(rng.integers(len(others)))]
+            other = self._lesson.pairs[int(rng.integers(len(self)))]
             if other.image != pair.image:
                 sample = Sample([START, *other.target, END], [IGNORE] * (len(other.target) + 2))
-                gathered.delete(image, sample, fits=False)
+                gathered.delete(image, sample, fits=False, rng=rng)
 
     def _add_insertions(
         self, gathered: "_Gathered", image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
     ) -> None:
         if own is not None:
             second_look = self._path(own, pair.target)
-            gathered.delete(image, self._sampler.deletion(second_look), fits=None)
+            gathered.delete(image, self._sampler.deletion(second_look), fits=None, rng=rng)
             path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
         elif rng.random() < self._training.holes:
             caption = self._right(pair.image, rng)
@@ -168,18 +168,20 @@ class TigerTask:
         else:
             path = self._path(pair.source, pair.target)
         after = int(rng.integers(path.rounds + 1))
-        gathered.add("add", image, self._sampler.addition(path, after))
+        gathered.add("add", image, self._sampler.addition(path, after), rng)
         if path.rounds:
-            gathered.add("insert", image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1))
+            gathered.add("insert", image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1), rng)
 
-    def _own_states(self, pairs: Sequence[Pair], images: Images, rng: np.random.Generator) -> dict[int, list[int]]:
+    def _own_states(
+        self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator], keep_bias: float
+    ) -> dict[int, list[int]]:
         """For some of the pairs, a caption that the model itself made on its way."""
-        chosen = np.flatnonzero(rng.random(len(pairs)) < self._training.own_states)
+        chosen = np.flatnonzero([rng.random() < self._training.own_states for rng in draws])
         if not len(chosen):
             return {}
         vocabulary = self._modules.vocabulary
         captions = [[vocabulary.words[word] for word in pairs[at].source] for at in chosen.tolist()]
-        knobs = Knobs(rounds=2, keep_bias=float(rng.uniform(-0.5, 1.5)), fluent=False)
+        knobs = Knobs(rounds=2, keep_bias=keep_bias, fluent=False)
         training = self._model.training
         self._model.eval()
         seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
@@ -189,7 +191,7 @@ class TigerTask:
         for at, draft in zip(chosen.tolist(), drafts, strict=True):
             made = draft.trace().states[1:]  # the reference itself is seen anyway
             if made:
-                states[at] = vocabulary.encode(made[int(rng.integers(len(made)))])
+                states[at] = vocabulary.encode(made[int(draws[at].integers(len(made)))])
         return states
 
     def _right(self, image: str, rng: np.random.Generator) -> list[int]:
@@ -243,16 +245,22 @@ class TigerTask:
 class _Gathered:
     """Rows of a batch while it is put together."""
 
-    def __init__(self, noise: float, rng: np.random.Generator) -> None:
-        self._noise, self._rng = noise, rng
+    def __init__(self, noise: float) -> None:
+        self._noise = noise
         self._samples: dict[str, list[tuple[int, Sample]]] = {module.value: [] for module in Module}
         self.match: list[int] = []
 
-    def delete(self, image: int, sample: Sample, *, fits: bool | None) -> None:
-        self.add("delete", image, sample)
+    def delete(self, image: int, sample: Sample, *, fits: bool | None, rng: np.random.Generator) -> None:
+        self.add("delete", image, sample, rng)
         self.match.append(-1 if fits is None else int(fits))
 
-    def add(self, module: str, image: int, sample: Sample) -> None:
+    def add(self, module: str, image: int, sample: Sample, rng: np.random.Generator) -> None:
+        if self._noise:
+            hidden = rng.random(len(sample.tokens)) < self._noise
+            tokens = [
+                UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
+            ]
+            sample = Sample(tokens, sample.labels)
         self._samples[module].append((image, sample))
 
     def rows(self) -> dict[str, Rows]:
@@ -265,9 +273,6 @@ class _Gathered:
         for row, (_, sample) in enumerate(samples):
             ids[row, : len(sample.tokens)] = sample.tokens
             labels[row, : len(sample.labels)] = sample.labels
-        if self._noise:
-            hidden = (ids > MASK) & (self._rng.random(ids.shape) < self._noise)
-            ids[hidden] = UNKNOWN
         images = torch.tensor([image for image, _ in samples], dtype=torch.long)
         return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images)
 

@@ -1,0 +1,170 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from capedit.edits import Alignment, Order
+from capedit.models.decoding import Knobs
+from capedit.models.tiger import Tiger
+from capedit.models.vocabulary import START, UNKNOWN, Vocabulary
+from capedit.training import TrainConfig, fit, load_checkpoint
+from capedit.training.distributed import join_workers
+from capedit.training.examination import Examination, Question, area_under_curve
+from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
+from capedit.training.states import IGNORE
+from capedit.training.tiger import TigerTask, TigerTraining
+from capedit.vision import FeatureStore, StoreWriter, VisualTokens
+from capedit.vision.tokens import grid_corners
+from tests.editing.tiny import DIM, WORDS, MeanColours, tiny_config
+
+VOCABULARY = Vocabulary(WORDS)
+ANIMALS, PLACES = ["dog", "cat", "man", "woman"], ["sofa", "table", "grass"]
+OURS = TigerTraining(
+    keep_weight=1.0,
+    right=1.0,
+    slips=0.5,
+    strangers=0.5,
+    holes=0.2,
+    own_states=0.5,
+    word_noise=0.02,
+    factors={"match": 0.5},
+)
+
+
+def made_pairs(count: int) -> list[tuple[str, list[str], list[str]]]:
+    """Wrong captions whose right ones can be read off the image."""
+    rng = np.random.default_rng(0)
+    pairs = []
+    for number in range(count):
+        animal, other = rng.permutation(ANIMALS)[:2].tolist()
+        place = str(rng.choice(PLACES))
+        pairs.append(
+            (f"{number}", ["a", other, "sitting", "on", "the", place], ["a", animal, "on", "the", "red", place])
+        )
+    return pairs
+
+
+def made_store(folder: Path, pairs: list[tuple[str, list[str], list[str]]]) -> FeatureStore:
+    if not folder.exists():
+        with StoreWriter(folder, MeanColours()) as writer:
+            for image, _, target in pairs:
+                feature = np.zeros((4, DIM), np.float32)
+                feature[:, ANIMALS.index(target[1])] = 2
+                feature[:, 6 + PLACES.index(target[-1])] = 2
+                feature[:, 10] = int(image) / 16
+                writer.add(image, VisualTokens.from_regions(feature, grid_corners(2, 2)))
+    return FeatureStore(folder)
+
+
+def made_task(folder: Path, training: TigerTraining = OURS, count: int = 32) -> tuple[TigerTask, Examination]:
+    torch.manual_seed(0)
+    pairs = made_pairs(count)
+    store = made_store(folder / "store", pairs)
+    model = Tiger(tiny_config(), torch.arange(7, 15))
+    right = [(image, target) for image, _, target in pairs]
+    exam = Examination([Question(image, tuple(r), tuple(t)) for image, r, t in pairs], store, Knobs(fits_above=0.5))
+    return TigerTask(model, VOCABULARY, Lesson.of(pairs, right, VOCABULARY), store, training, exam), exam
+
+
+@pytest.mark.parametrize("training", [TigerTraining(), OURS], ids=["published", "ours"])
+def test_overfits_32_instances(tmp_path: Path, training: TigerTraining) -> None:
+    task, _ = made_task(tmp_path, training)
+    config = TrainConfig(steps=220, batch_size=32, learning_rate=0.01, evaluate_every=220, checkpoint_every=220)
+    fit(task, config, tmp_path / "run")
+    figures = task.evaluate()
+    assert figures["CIDEr-D"] > 950  # of 1000
+    if training is OURS:
+        assert figures["right unchanged"] > 90
+        assert figures["AUC"] > 0.95
+
+
+def test_resuming_equals_never_stopping(tmp_path: Path) -> None:
+    config = TrainConfig(steps=6, batch_size=8, evaluate_every=6, checkpoint_every=3)
+    fit(made_task(tmp_path)[0], config, tmp_path / "whole")
+
+    class Stopped(TigerTask):
+        calls = 0
+
+        def batch(self, indices: np.ndarray, rng: np.random.Generator) -> object:  # type: ignore[override]
+            self.calls += 1
+            if self.calls == 5:
+                raise MemoryError
+            return super().batch(indices, rng)
+
+    stopped = made_task(tmp_path)[0]
+    stopped.__class__ = Stopped
+    with pytest.raises(MemoryError):
+        fit(stopped, config, tmp_path / "parts")
+    fit(made_task(tmp_path)[0], config, tmp_path / "parts")
+    whole, parts = (load_checkpoint(tmp_path / name / "last.safetensors").tensors for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+STEADY = TrainConfig(steps=4, batch_size=8, evaluate_every=4, checkpoint_every=4)
+
+
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    fit(made_task(tmp_path)[0], STEADY, tmp_path / "one")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", __name__]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([*command, str(tmp_path)], check=True, env=environment, timeout=120)
+    one, two = (load_checkpoint(tmp_path / name / "last.safetensors").tensors for name in ("one", "two"))
+    for name in one:
+        if ".key.bias" not in name:  # softmax does not feel them: their gradient is noise, which Adam blows up
+            torch.testing.assert_close(one[name], two[name], rtol=1e-3, atol=1e-4)
+
+
+def test_rows_are_labelled_as_told(tmp_path: Path) -> None:
+    task, _ = made_task(tmp_path, replace(OURS, word_noise=0.0, own_states=0.0))
+    batch = task.batch(np.arange(8), np.random.default_rng(0))
+    rows = batch.rows["delete"]
+    assert len(batch.match) == len(rows.ids)
+    right = rows.labels[(batch.match == 1)]
+    assert len(right) >= 8
+    assert (right[right != IGNORE] == 0).all()  # nothing goes from a right caption
+    wrong = rows.labels[batch.match == 0]
+    assert (wrong == 1).any()
+    assert (rows.ids[:, 0] == START).all()
+
+
+def test_slips_are_learned_from_replacements() -> None:
+    pair = Pair("0", [5, 6, 7, 8], [5, 9, 7, 10, 11])
+    assert replacements(pair) == [(6, 9)]
+    slipped = Slips([pair]).slip([9, 7, 9], 1, np.random.default_rng(0))
+    assert sorted(slipped) == [6, 7, 9]
+    assert replacements(Pair("0", [5, UNKNOWN], [5, 9])) == []
+
+
+def test_holes_leave_words_in_order() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        caption = list(range(10, 20))
+        left = with_holes(caption, rng)
+        assert left == sorted(left)
+        assert set(left) < set(caption)
+    assert with_holes([5], rng) == []
+
+
+def test_a_gap_in_which_a_wrong_word_stands_gets_nothing_more() -> None:
+    path = as_it_stands([5, 99, 6], [5, 7, 6, 8], Alignment.SHORTEST, Order.LEFT_TO_RIGHT)
+    assert path.gaps == [[], [], [], [8]]
+    assert path.kept == [0, 1, 2]
+
+
+def test_area_under_curve_counts_ties_half() -> None:
+    assert area_under_curve(np.array([0.9, 0.5]), np.array([0.5, 0.1])) == 0.875
+    assert area_under_curve(np.array([1.0]), np.array([0.0])) == 1.0
+
+
+def main(folder: str) -> None:
+    with join_workers() as workers:
+        fit(made_task(Path(folder))[0], STEADY, Path(folder) / "two", workers=workers)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
