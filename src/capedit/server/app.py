@@ -17,6 +17,8 @@ from capedit.server.examples import Examples, drawn_examples
 from capedit.server.guard import COOKIE, Guard, session_secret
 from capedit.server.metrics import MEDIA_TYPE, Metrics
 from capedit.server.problems import Problem, Refusal, describe
+from capedit.server.review.review import Review
+from capedit.server.review.routes import review_routes
 from capedit.server.routes import edit_routes
 from capedit.server.schemas import BatchIn, EditIn, GazeIn, SessionIn, TraceOut
 from capedit.server.service import EditService
@@ -43,6 +45,33 @@ def service_app(
     _publish(app, EditIn, BatchIn, GazeIn, TraceOut, SessionIn)
     app.state.service = service
     return app
+
+
+def review_app(
+    review: Review, *, reviewer: str = "", limits: Limits | None = None, access: Access | None = None
+) -> FastAPI:
+    """The review app of one run; `reviewer` is the name that the page goes by until it is told another."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        review.close()
+
+    app = _shell("review.html", access or Access(), limits or Limits(), Metrics(), lifespan)
+    app.include_router(review_routes(review, reviewer))
+    app.include_router(_health())
+    _publish(app, SessionIn)
+    return app
+
+
+def _health() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/api/v1/health", summary="Whether the app works", tags=["about"])
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    return router
 
 
 def _shell(

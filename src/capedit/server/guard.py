@@ -75,7 +75,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if hostname(host) not in self.access.hosts:
+        if self.access.hosts is not None and hostname(host) not in self.access.hosts:
             return problem_response(421, f"this server is not {host!r}; start it with --allow-host to serve that name")
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():

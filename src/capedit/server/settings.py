@@ -1,6 +1,6 @@
 """What a server allows: how much, for how long, and to whom."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -37,8 +37,9 @@ class Access:
 
     token: str | None = None
     """What callers must know, as a bearer token or by signing in on the page."""
-    hosts: frozenset[str] = field(default=LOOPBACK_NAMES)
-    """Names by which the server may be addressed, without port; a page elsewhere cannot rename itself into one."""
+    hosts: frozenset[str] | None = LOOPBACK_NAMES
+    """Names by which the server may be addressed, without port, so that no page elsewhere can rename itself into it;
+    None is any."""
 
 
 def is_loopback(host: str) -> bool:

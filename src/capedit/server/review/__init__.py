@@ -1,0 +1,1 @@
+"""The review app: people go through the edit log of a run and decide, operation by operation."""
