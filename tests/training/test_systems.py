@@ -18,7 +18,7 @@ from capedit.training.loop import make_optimizer, train_step
 from capedit.training.systems import SystemExamination
 from tests.training.made import first_losses, made_pairs, made_store, made_task, questions
 
-CONFIG = TrainConfig(steps=240, batch_size=64, learning_rate=0.02)
+CONFIG = TrainConfig(steps=300, batch_size=64, learning_rate=0.01)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

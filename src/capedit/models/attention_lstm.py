@@ -46,13 +46,12 @@ class Lstm(NamedTuple):
 
 
 class Words(nn.Module):
-    """Word embeddings with dropout."""
+    """Word embeddings with dropout. They start at unit scale: started small, all the LSTMs here learn far slower."""
 
     def __init__(self, vocabulary: int, width: int, dropout: float) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
         self.dropout = nn.Dropout(dropout)
-        nn.init.uniform_(self.table.weight, -0.1, 0.1)
 
     def forward(self, ids: Tensor) -> Tensor:
         embedded: Tensor = self.dropout(self.table(ids))
@@ -74,7 +73,7 @@ class AdditiveAttention(nn.Module):
         super().__init__()
         self.key = nn.Linear(memory_width, width)
         self.query = nn.Linear(query_width, width)
-        self.score = nn.Linear(width, 1)
+        self.score = nn.Linear(width, 1, bias=False)
 
     def project(self, values: Tensor, mask: Tensor | None) -> Looked:
         """What can be computed before anyone looks."""
