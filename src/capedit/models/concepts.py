@@ -43,6 +43,13 @@ class ConceptHead(nn.Module):
         self.prior: Tensor
         self.register_buffer("prior", torch.zeros(words))
 
+    @torch.no_grad()
+    def load(self, weight: Tensor, bias: Tensor, prior: Tensor) -> None:
+        """Take over a head that was trained with the image encoder."""
+        self.score.weight.copy_(weight)
+        self.score.bias.copy_(bias)
+        self.prior.copy_(prior)
+
     def forward(self, vision: VisionInput) -> Tensor:
         """(B, 2, C): the logits of the whole image, and the best of any one token."""
         logits: Tensor = self.score(vision.features)

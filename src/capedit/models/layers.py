@@ -29,14 +29,14 @@ class Attention(nn.Module):
 
     def attend(self, x: Tensor, projected: Tensor, memory_mask: Tensor | None) -> Tensor:
         """Like `forward`, on a memory that was projected before."""
-        key, value = self._split(projected[:, 0]), self._split(projected[:, 1])
+        key, value = (self._split(part) for part in projected.unbind(1))  # cheaper to differentiate than indexing
         mask = None if memory_mask is None else memory_mask[:, None, None, :]
         mixed = F.scaled_dot_product_attention(self._split(self.query(x)), key, value, mask)
         return mixed.transpose(1, 2).flatten(2)
 
     def weights(self, x: Tensor, projected: Tensor, memory_mask: Tensor | None) -> Tensor:
         """How much each token looks at each of the memory's, mean over heads: (B, T, S). For people to look at."""
-        query, key = self._split(self.query(x)), self._split(projected[:, 0])
+        query, key = self._split(self.query(x)), self._split(projected.unbind(1)[0])
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         if memory_mask is not None:
             scores = scores.masked_fill(~memory_mask[:, None, None, :], -torch.inf)

@@ -154,7 +154,7 @@ class Tiger(nn.Module):
         return known
 
     def _sight(self, trunk: str, sight: "TigerSight") -> Sight:
-        return Sight(sight.views[:, list(self.encoders).index(trunk)], sight.mask)
+        return Sight(sight.views.unbind(1)[list(self.encoders).index(trunk)], sight.mask)
 
     def _role(self, module: Module) -> Tensor | None:
         return None if self.role is None else self.role.weight[list(Module).index(module)]

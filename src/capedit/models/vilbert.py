@@ -178,6 +178,7 @@ class Vilbert(nn.Module):
         for layer in self.text[:alone]:
             x = layer(x, text.mask)
         y = sight.view
+        projected = () if self.config.vision_reads_text else sight.view.unbind(1)
         for i, (side, text_layer) in enumerate(zip(self.text_reads, self.text[alone:], strict=True)):
             if self.config.vision_reads_text:
                 read = side(x, side.attention.project(y), sight.mask)
@@ -187,7 +188,7 @@ class Vilbert(nn.Module):
                 if i < len(self.vision):
                     y = self.vision[i](y, sight.mask)
             else:
-                read = side(x, sight.view[:, i], sight.mask)
+                read = side(x, projected[i], sight.mask)
             x = text_layer(read, text.mask)
         return x
 

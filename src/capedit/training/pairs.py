@@ -13,6 +13,8 @@ from capedit.models.vocabulary import UNKNOWN, Vocabulary
 from capedit.training.states import Path, find_path
 
 Tokens = Sequence[str]
+MAX_WORDS = 20
+"""Longer captions are not trained on: one would pad the whole batch."""
 
 
 class Pair(NamedTuple):
@@ -26,7 +28,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Lesson:
-    """All that is trained on: pairs, and for their images the captions that are right."""
+    """All that is trained on: pairs, and for their images the captions that are known to be right."""
 
     pairs: Sequence[Pair]
     right: Mapping[str, Sequence[list[int]]]
@@ -39,15 +41,21 @@ class Lesson:
         vocabulary: Vocabulary,
     ) -> "Lesson":
         """From (image, reference, target) and (image, caption); right captions of images without a pair are dropped."""
-        pairs = [Pair(image, vocabulary.encode(source), vocabulary.encode(target)) for image, source, target in edits]
+        pairs = [
+            Pair(image, vocabulary.encode(source), vocabulary.encode(target))
+            for image, source, target in edits
+            if max(len(source), len(target)) <= MAX_WORDS
+        ]
         known: dict[str, list[list[int]]] = {pair.image: [] for pair in pairs}
         for image, caption in right:
-            if image in known:
+            if image in known and len(caption) <= MAX_WORDS:
                 known[image].append(vocabulary.encode(caption))
-        for pair in pairs:
-            if not known[pair.image]:
-                known[pair.image].append(pair.target)
         return cls(pairs, known)
+
+    def right_caption(self, pair: Pair, rng: np.random.Generator) -> list[int]:
+        """A right caption of the pair's image; its target where no other is known."""
+        captions = self.right[pair.image]
+        return captions[int(rng.integers(len(captions)))] if captions else pair.target
 
     def fingerprint(self) -> str:
         digest = sha256()

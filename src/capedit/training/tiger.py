@@ -140,11 +140,11 @@ class TigerTask:
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
         gathered.delete(image, gold, fits=pair.source == pair.target, rng=rng)
         for _ in range(_times(training.right, rng)):
-            caption = self._right(pair.image, rng)
+            caption = self._lesson.right_caption(pair, rng)
             gathered.delete(image, self._sampler.deletion(self._path(caption, caption)), fits=True, rng=rng)
         for _ in range(_times(training.slips, rng)):
             assert self._slips is not None
-            caption = self._right(pair.image, rng)
+            caption = self._lesson.right_caption(pair, rng)
             wrong = self._slips.slip(caption, int(rng.integers(1, training.slip_words + 1)), rng)
             labels = [int(one != other) for one, other in zip(wrong, caption, strict=True)]
             sample = Sample([START, *wrong, END], [IGNORE, *labels, IGNORE])
@@ -163,7 +163,7 @@ class TigerTask:
             gathered.delete(image, self._sampler.deletion(second_look), fits=None, rng=rng)
             path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
         elif rng.random() < self._training.holes:
-            caption = self._right(pair.image, rng)
+            caption = self._lesson.right_caption(pair, rng)
             path = self._path(with_holes(caption, rng), caption)
         else:
             path = self._path(pair.source, pair.target)
@@ -193,10 +193,6 @@ class TigerTask:
             if made:
                 states[at] = vocabulary.encode(made[int(draws[at].integers(len(made)))])
         return states
-
-    def _right(self, image: str, rng: np.random.Generator) -> list[int]:
-        captions = self._lesson.right[image]
-        return captions[int(rng.integers(len(captions)))]
 
     def _path(self, source: list[int], target: list[int]) -> Path:
         return find_path(source, target, self._training.alignment, self._training.order)

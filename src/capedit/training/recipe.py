@@ -1,0 +1,70 @@
+"""How a model is made, as a small JSON file: its shape, its words, and the stages of its training."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capedit.errors import CapeditError
+from capedit.models.tiger import TigerConfig
+from capedit.models.tiger_files import read_config
+from capedit.training.config import TrainConfig
+from capedit.training.tiger import TigerTraining, config_of
+
+RECIPES = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the loop; it starts from the best weights of the stage before."""
+
+    name: str
+    captions: bool
+    """Whether examples are plain captions (pre-training), and not edits."""
+    train: TrainConfig
+    tiger: TigerTraining
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what comes out, but for the data."""
+
+    name: str
+    min_count: int
+    """How often a word must be seen to be in the vocabulary."""
+    shape: Mapping[str, Any]
+    """A `TigerConfig` in JSON, less the sizes that the data decide."""
+    knobs: Mapping[str, Any]
+    """How the model is used when it is examined, and by default after."""
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def load(cls, name: str | Path) -> "Recipe":
+        """One of the recipes that come with the package, or the path of a JSON file."""
+        path = Path(name) if str(name).endswith(".json") else RECIPES / f"{name}.json"
+        if not path.is_file():
+            known = ", ".join(sorted(found.stem for found in RECIPES.glob("*.json")))
+            raise CapeditError(f"recipe {name}: not a .json file, and not one of {known}")
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            stages = tuple(
+                Stage(
+                    stage["name"],
+                    bool(stage.get("captions")),
+                    TrainConfig(**stage["train"]),
+                    config_of(stage["tiger"]),
+                )
+                for stage in told["stages"]
+            )
+            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CapeditError(f"{path}: not a recipe ({error!r})") from error
+
+    def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
+        """The model's shape for these data."""
+        encoder = {**self.shape["encoder"], "vocabulary": vocabulary, "feature_width": feature_width}
+        told = {**self.shape, "encoder": encoder}
+        shown = told.pop("concepts_shown", 0)
+        told["concepts"] = {"words": concepts, "shown": shown} if concepts and shown else None
+        return read_config(told)

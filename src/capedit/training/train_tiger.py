@@ -1,0 +1,105 @@
+"""Train TIger from a recipe: setup -> main -> fit, stage after stage."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from capedit.errors import CapeditError
+from capedit.models.concept_files import ConceptTable
+from capedit.models.decoding import Knobs
+from capedit.models.tiger import Tiger
+from capedit.models.tiger_files import save_tiger
+from capedit.models.vocabulary import Vocabulary
+from capedit.training.checkpoint import load_checkpoint, load_into
+from capedit.training.distributed import Workers
+from capedit.training.examination import Examination, Question
+from capedit.training.loop import Progress, fit
+from capedit.training.material import Material
+from capedit.training.pairs import Lesson
+from capedit.training.recipe import Recipe, Stage
+from capedit.training.tiger import TigerTask
+from capedit.vision import FeatureStore
+
+EXAMINED = 1000
+"""Questions asked while training; the report asks all."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that all stages share."""
+
+    model: Tiger
+    vocabulary: Vocabulary
+    material: Material
+    store: FeatureStore
+    examination: Examination
+
+
+def train_tiger(
+    recipe: Recipe,
+    material: Material,
+    questions: Sequence[Question],
+    store: FeatureStore,
+    concepts: ConceptTable | None,
+    out: Path,
+    *,
+    workers: Workers | None = None,
+    watch: Callable[[str, Progress], None] = lambda stage, progress: None,
+) -> Path:
+    """Train, or go on training; returns the file of the finished model. Each stage has its folder in `out`."""
+    ready = setup(recipe, material, questions, store, concepts)
+    leads = workers is None or workers.leads
+    if leads:
+        out.mkdir(parents=True, exist_ok=True)
+        ready.vocabulary.save(out / "vocabulary.json")
+        described = {**asdict(recipe), "examined on": len(ready.examination.questions)}
+        (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    for stage in recipe.stages:
+        main(ready, stage, out / stage.name, workers, lambda progress, name=stage.name: watch(name, progress))  # type: ignore[misc]
+    finished = out / "weights.safetensors"
+    if leads:
+        save_tiger(ready.model, finished)
+    return finished
+
+
+def setup(
+    recipe: Recipe,
+    material: Material,
+    questions: Sequence[Question],
+    store: FeatureStore,
+    concepts: ConceptTable | None,
+) -> Setup:
+    """The words, the model as it starts, and the examination."""
+    seen = {question.image for question in questions}
+    if any(image in seen for image, *_ in material.edits) or any(image in seen for image, _ in material.right):
+        material = material.without(frozenset(seen))
+    if not material.edits:
+        raise CapeditError(f"{store.path}: holds no image of any edit to train on")
+    if concepts is not None and concepts.encoder != store.header.encoder_hash:
+        raise CapeditError(f"{store.path}: made by another encoder than the concept table's ({concepts.encoder})")
+    captions = [caption for _, caption in material.right]
+    captions += [caption for _, source, target in material.edits for caption in (source, target)]
+    vocabulary = Vocabulary.from_captions(captions, recipe.min_count)
+    torch.manual_seed(recipe.stages[0].train.seed)
+    known = 0 if concepts is None else len(concepts.words)
+    config = recipe.config(len(vocabulary), store.header.dim, known)
+    if concepts is None or config.concepts is None:
+        model = Tiger(config)
+    else:
+        model = Tiger(config, torch.tensor(vocabulary.encode(concepts.words)))
+        model.concepts.load(concepts.weight, concepts.bias, concepts.prior)
+    chosen = questions[:: max(1, len(questions) // EXAMINED)]
+    return Setup(model, vocabulary, material, store, Examination(chosen, store, Knobs(**recipe.knobs)))
+
+
+def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[Progress], None]) -> None:
+    """One stage: afterwards the model has the best weights of it."""
+    edits = [(image, c, c) for image, c in ready.material.right] if stage.captions else ready.material.edits
+    lesson = Lesson.of(edits, ready.material.right, ready.vocabulary)
+    task = TigerTask(ready.model, ready.vocabulary, lesson, ready.store, stage.tiger, ready.examination)
+    fit(task, stage.train, out, workers=workers, watch=watch)
+    best = out / "best.safetensors"
+    load_into(ready.model, load_checkpoint(best).tensors, best)
