@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from capedit.editing import CaptionError, Editor
-from capedit.editing.editor import Runtime
+from capedit.editing import Bundle, CaptionError, Editor
+from capedit.editing.editor import Runtime, load_modules
 from capedit.edits import Op
 from capedit.errors import CapeditError
-from tests.editing.tiny import tiny_editor
+from capedit.models.onnx_precision import Bits
+from tests.editing.tiny import MeanColours, tiny_config, tiny_editor, write_tiny_model
 
 PICTURES = [np.random.default_rng(seed).integers(0, 256, (40, 60, 3), dtype=np.uint8) for seed in range(6)]
 CAPTIONS = ["A dog is on the sofa.", "Two women sitting, in the grass!", "a cat", "the red table with a blue dog on it"]
@@ -94,3 +95,23 @@ def test_unknown_knobs_and_models_are_refused(editor: Editor, tmp_path: Path) ->
         editor.edit(PICTURES[0], "a dog", boldness=3)
     with pytest.raises(CapeditError, match="not a model folder"):
         Editor.load(tmp_path)
+
+
+@pytest.mark.parametrize("bits", [Bits.FLOAT16, Bits.INT8])
+def test_smaller_files_see_nearly_the_same(tmp_path: Path, editor: Editor, bits: Bits) -> None:
+    config = tiny_config()
+    small = Bundle.load(write_tiny_model(tmp_path, config, bits=bits))
+    modules = load_modules(small, Runtime.ONNX, 1)
+    tokens = editor.encoder.encode(list(PICTURES))
+    wide = editor.see(tokens)
+    narrow = Editor(small, modules, editor.encoder).see(tokens)
+    assert np.abs(wide.concepts - narrow.concepts).max() < 0.05 * np.abs(wide.concepts).max()
+
+
+@pytest.mark.parametrize("changes", [{"shared": False}, {"matching": False}, {"concepts": None, "shared": False}])
+def test_every_shape_exports_and_agrees_with_torch(tmp_path: Path, changes: dict[str, object]) -> None:
+    bundle = Bundle.load(write_tiny_model(tmp_path, tiny_config(**changes)))
+    editors = [Editor(bundle, load_modules(bundle, runtime, 1), MeanColours()) for runtime in Runtime]
+    pairs = [(picture, caption) for picture in PICTURES for caption in CAPTIONS]
+    onnx, torch = ([edit.caption for edit in editor.edit_many(pairs)] for editor in editors)
+    assert onnx == torch

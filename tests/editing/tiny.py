@@ -1,8 +1,6 @@
 """A small editor with random weights: real in every part, but it has learned nothing."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +9,11 @@ from numpy.typing import NDArray
 
 from capedit.editing import Bundle, Editor
 from capedit.editing.editor import Runtime, load_modules
+from capedit.editing.export import Description, export_bundle
 from capedit.models.concepts import ConceptConfig
 from capedit.models.decoding import Knobs
+from capedit.models.onnx_precision import Bits
 from capedit.models.tiger import Tiger, TigerConfig
-from capedit.models.tiger_files import save_tiger
-from capedit.models.tiger_onnx import export_tiger
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 from capedit.models.vocabulary import Vocabulary
 from capedit.vision import ImageSource, VisualTokens, load_image
@@ -57,7 +55,9 @@ def tiny_config(**changes: object) -> TigerConfig:
     return TigerConfig(encoder, **values)  # type: ignore[arg-type]
 
 
-def write_tiny_model(folder: Path, config: TigerConfig | None = None, knobs: Knobs | None = None) -> Path:
+def write_tiny_model(
+    folder: Path, config: TigerConfig | None = None, knobs: Knobs | None = None, bits: Bits = Bits.FLOAT32
+) -> Path:
     """A model folder with both the ONNX files and the torch weights of one random network."""
     torch.manual_seed(0)
     model = Tiger(config or tiny_config(), torch.arange(7, 15)).eval()
@@ -65,20 +65,8 @@ def write_tiny_model(folder: Path, config: TigerConfig | None = None, knobs: Kno
         for parameter in model.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(12)
-    folder.mkdir(parents=True, exist_ok=True)
-    Vocabulary(WORDS).save(folder / "vocabulary.json")
-    export_tiger(model, folder)
-    save_tiger(model, folder / "weights.safetensors")
-    described: dict[str, object] = {
-        "format": 1,
-        "name": "tiny",
-        "encoder": MeanColours.hash,
-        "matching": model.config.matching,
-    }
-    described["positions"] = model.config.encoder.positions
-    chosen = asdict(knobs or Knobs())
-    described["knobs"] = {**chosen, "protected": sorted(chosen["protected"])}
-    (folder / "model.json").write_text(json.dumps(described))
+    description = Description("tiny", MeanColours.hash, knobs or Knobs())
+    export_bundle(model, Vocabulary(WORDS), description, folder, bits=bits, with_torch=True)
     return folder
 
 
