@@ -155,10 +155,9 @@ class EditLog:
         self.files = sorted(self.folder.glob("*.parquet")) if self.folder.is_dir() else []
         if not self.files:
             raise LogError(f"{out}: no edit log beside it ({folder})")
-        self._metadata = [_read(pq.read_metadata, file) for file in self.files]
         self._starts = [0]
-        for metadata in self._metadata:
-            self._starts.append(self._starts[-1] + metadata.num_rows)
+        for file in self.files:
+            self._starts.append(self._starts[-1] + _read(pq.read_metadata, file).num_rows)
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -170,22 +169,26 @@ class EditLog:
     def __getitem__(self, row: int) -> EditRow:
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of a log of {len(self)}")
-        at = next(at for at, start in enumerate(self._starts[1:]) if row < start)
-        first = self._starts[at]
-        with pq.ParquetFile(self.files[at]) as file:
-            for group in range(file.num_row_groups):
-                count = file.metadata.row_group(group).num_rows
-                if row < first + count:
-                    table = file.read_row_group(group).slice(row - first, 1)
-                    return next(rows(table.to_batches()[0]))
-                first += count
-        raise LogError(f"{self.files[at]}: row {row} is missing")
+        return next(rows(next(self.batches(start=row, stop=row + 1))))
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, some thousand at a time."""
-        for path in self.files:
+    def batches(
+        self, columns: Sequence[str] | None = None, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows from `start` to `stop` as Arrow batches, some thousand at a time."""
+        stop = len(self) if stop is None else stop
+        wanted = None if columns is None else list(columns)
+        for at, path in enumerate(self.files):
+            first = self._starts[at]
+            if first >= stop or self._starts[at + 1] <= start:
+                continue
             with _read(pq.ParquetFile, path) as file:
-                yield from file.iter_batches(GROUP_ROWS, columns=None if columns is None else list(columns))
+                for group in range(file.num_row_groups):
+                    count = file.metadata.row_group(group).num_rows
+                    begin, end = max(start - first, 0), min(stop - first, count)
+                    if begin < end:
+                        table = file.read_row_group(group, columns=wanted).slice(begin, end - begin)
+                        yield from table.combine_chunks().to_batches()
+                    first += count
 
     def table(self, columns: Sequence[str]) -> pa.Table:
         """Some columns of all rows at once."""

@@ -1,0 +1,69 @@
+"""Undo a run: wholly, or the captions with certain ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from capedit.pipeline.durable import locked
+from capedit.pipeline.errors import RunError
+from capedit.pipeline.manifest import State
+from capedit.pipeline.output import changed_files, new_captions
+from capedit.pipeline.run import Rewritten, Run, disclaim, remake
+
+
+def undo(out: str | Path, ids: Sequence[str] | None = None) -> Rewritten:
+    """Have the output say again what the dataset said before the run, byte for byte.
+
+    Changed in place, the dataset gets its very files back. Captions that somebody has changed since are left alone and
+    told of as conflicts. What was undone stays on record: the log, and every decision.
+    """
+    run = Run(out)
+    if run.manifest.state is State.UNDONE:
+        raise RunError(f"{out}: this run was undone before")
+    if run.manifest.state is not State.DONE:
+        raise RunError(f"{out}: the run is not finished ({run.manifest.state}); finish it by the same command first")
+    if ids is not None:
+        return run.rewrite(_originals(run, ids), by="undo")
+    return _undo_all(run)
+
+
+def _undo_all(run: Run) -> Rewritten:
+    decided = run.decided
+    original = run.original() if run.manifest.rewritten and not run.touched() else None
+    if original is None:
+        result = run.rewrite({new.row: new.original for new in new_captions(run.log, decided)}, by="undo")
+        if result.conflicts:
+            return result
+    else:
+        result = Rewritten(sum(1 for _ in new_captions(run.log, decided)))
+        # Also files that only a decision has changed, or changed back.
+        names = list(dict.fromkeys([*changed_files(run.log, {}), *changed_files(run.log, decided)]))
+        with locked(run.folder):
+            if run.manifest.in_place:
+                disclaim(run, names)
+                run.journal.restore()
+                run.journal.remove()
+            else:
+                remake(run, original, names, None)
+    with locked(run.folder):
+        run.manifest.state = State.UNDONE
+        run.manifest.save(run.folder)
+    return result
+
+
+def _originals(run: Run, ids: Sequence[str]) -> dict[int, str]:
+    """The originals of captions with these ids, as far as they are changed."""
+    wanted = pa.array([str(one) for one in ids], pa.string())
+    rows: set[int] = set()
+    found: set[str] = set()
+    for batch in run.log.batches(["row", "id"]):
+        hits = batch.filter(pc.is_in(batch.column("id"), wanted))
+        rows.update(hits.column("row").to_pylist())
+        found.update(hits.column("id").to_pylist())
+    if unknown := [str(one) for one in ids if str(one) not in found]:
+        raise RunError(f"{run.out}: no caption with id {', '.join(map(repr, unknown[:5]))}")
+    return {new.row: new.original for new in new_captions(run.log, run.decided) if new.row in rows}

@@ -1,0 +1,128 @@
+"""A small world to run in: a model that has learned nothing but is real in every part, photographs, captions."""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image as Pillow
+from skimage import data as photographs
+
+from capedit.data import ImageFile, Instance, write_dataset
+from capedit.models.decoding import Knobs
+from capedit.models.efficientnet import EfficientNetLite, LiteConfig, Stage
+from capedit.models.efficientnet_onnx import export_onnx
+from capedit.pipeline import Treatment
+from capedit.vision import load_encoder
+from tests.editing.tiny import DIM, write_tiny_model
+
+SIGHT = LiteConfig(
+    name="sight",
+    resolution=32,
+    stages=(Stage(kernel=3, stride=2, expansion=1, width=8, repeats=1),),
+    stem_width=8,
+    dim=DIM,
+)
+WORDS = "a the dog cat man woman is on in with of sofa table grass red blue running sitting and two near".split()
+LAYOUTS = [
+    ("captions.json", "ee"),
+    ("captions.jsonl", None),
+    ("captions.jsonl.gz", None),
+    ("coco.json", "coco"),
+    ("captions.csv", None),
+    ("captions.tsv", None),
+    ("captions.parquet", None),
+    ("inside.parquet", None),
+    ("shard.tar", None),
+    ("shards", "webdataset"),
+    ("tables", "parquet"),
+    ("arrow", "huggingface"),
+    ("folder", "sidecar"),
+]
+"""Every format, in every shape: one file and many, images beside and inside."""
+
+
+def make_treatment(folder: Path) -> Treatment:
+    """A model folder and an encoder file, and how to use them."""
+    torch.manual_seed(1)
+    encoder = folder / "sight.onnx"
+    export_onnx(EfficientNetLite(SIGHT).eval(), encoder, name="sight")
+    model = write_tiny_model(folder / "model", knobs=Knobs(rounds=2))
+    described = json.loads((model / "model.json").read_text())
+    described["encoder"] = load_encoder(str(encoder)).hash
+    (model / "model.json").write_text(json.dumps(described))
+    return Treatment(model=str(model), encoder=str(encoder))
+
+
+def photos(folder: Path, count: int) -> list[ImageFile]:
+    """Small pieces of real photographs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [np.asarray(one()) for one in (photographs.astronaut, photographs.coffee, photographs.chelsea)]
+    found = []
+    for number, source in zip(range(count), cycle(sources), strict=False):
+        row, column = (37 * number) % (source.shape[0] - 64), (61 * number) % (source.shape[1] - 64)
+        file = folder / f"photo{number:04d}.{'png' if number % 5 == 0 else 'jpg'}"
+        Pillow.fromarray(source[row : row + 48, column : column + 64]).save(file)
+        found.append(ImageFile(file, f"{folder.name}/{file.name}"))
+    return found
+
+
+def texts() -> Iterator[str]:
+    """Captions in which no two are alike for long."""
+    state = np.random.default_rng(7)
+    while True:
+        words = [WORDS[at] for at in state.integers(0, len(WORDS), state.integers(3, 11))]
+        text = " ".join(words)
+        yield text.capitalize() + "." if state.random() < 0.3 else text
+
+
+def instances(folder: Path, count: int, *, captions_per_image: int = 2, scattered: bool = False) -> list[Instance]:
+    """Captions of photographs in `folder`; the captions of an image follow one another, or are scattered."""
+    images = photos(folder / "photos", -(-count // captions_per_image))
+    order = [at % len(images) if scattered else at // captions_per_image for at in range(count)]
+    return [
+        Instance(
+            id=1000 + at,
+            reference=text,
+            image_id=f"i{image}",
+            image=images[image],
+            extra={"source": "machine" if at % 3 else "human", "note": "é\u00a0\U0001f355"},
+        )
+        for at, (image, text) in enumerate(zip(order, islice(texts(), count), strict=True))
+    ]
+
+
+def write_world(folder: Path, name: str, format: str | None, count: int, *, scattered: bool = False) -> Path:
+    """A dataset of a layout of `LAYOUTS`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = instances(folder, count, scattered=scattered)
+    if name in ("inside.parquet", "tables"):
+        made = [replace(one, image=_inside(one)) for one in made]
+    write_dataset(made, folder / name, format, shard_size=max(1, count // 3))
+    return folder / name
+
+
+def _inside(instance: Instance) -> object:
+    from capedit.data import ImageBytes
+
+    assert instance.image is not None
+    return ImageBytes(instance.image.read(), instance.image.name)
+
+
+def tree(path: Path) -> dict[str, str]:
+    """Every file at or below a path, with a hash of its bytes; of a file, what is kept beside it too."""
+    roots = [path] if path.is_dir() else [path, path.with_name(path.name + ".capedit")]
+    files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
+    base = path if path.is_dir() else path.parent
+    return {str(f.relative_to(base)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files if f.is_file()}
+
+
+def damaged_jpeg() -> bytes:
+    buffer = io.BytesIO()
+    Pillow.new("RGB", (64, 64), (200, 10, 10)).save(buffer, "JPEG")
+    return buffer.getvalue()[:200]
