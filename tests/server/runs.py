@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
 
+from capedit.data import open_dataset
 from capedit.editing import EditOperation
 from capedit.edits import Op, gold_script, realise
 from capedit.edits.tokens import tokenize
 from capedit.pipeline import EditRow, Status, edits_folder
 from capedit.pipeline.log import LogWriter, to_table
+from capedit.pipeline.manifest import Manifest, State, fingerprint
+from capedit.pipeline.run import note_output
+from capedit.pipeline.settings import Source, Treatment
 from tests.server.conftest import picture
 
 EDITS = [
@@ -36,7 +39,7 @@ def edit_row(row: int, original: str, target: str, confidence: float, held_below
     status = Status.KEPT if not changed else Status.HELD if confidence < held_below else Status.CHANGED
     return EditRow(
         row=row,
-        file="captions.jsonl",
+        file="raw.jsonl",
         index=row,
         place=f"line {row + 1}",
         id=row,
@@ -60,17 +63,38 @@ def edit_row(row: int, original: str, target: str, confidence: float, held_below
     )
 
 
-def write_run(folder: Path, edits: Sequence[tuple[str, str, float]] = tuple(EDITS), *, pictures: bool = True) -> Path:
+def _line(row: EditRow, caption: str) -> str:
+    record = {"id": row.id, "image": row.image_path, "caption": caption, "licence": row.row % 3}
+    return json.dumps(record) + "\n"
+
+
+def write_run(
+    folder: Path, proposals: Sequence[tuple[str, str, float]] = tuple(EDITS), *, pictures: bool = True
+) -> Path:
     """A finished run; gives its output, beside which the log stands."""
-    out = folder / "captions.jsonl"
-    rows = [edit_row(row, *edit) for row, edit in zip(count(), edits, strict=False)]
-    records: list[dict[str, Any]] = [
-        {"id": row.id, "image": row.image_path, "caption": row.caption, "licence": row.row % 3} for row in rows
-    ]
-    out.write_text("".join(json.dumps(record) + "\n" for record in records))
+    out = folder / "fixed.jsonl"
+    rows = [edit_row(row, *edit) for row, edit in zip(count(), proposals, strict=False)]
+    source = folder / "raw.jsonl"
+    source.write_text("".join(_line(row, row.original) for row in rows))
+    out.write_text("".join(_line(row, row.caption) for row in rows))
     if pictures:
         for row in rows:
             (folder / f"{row.row}.png").write_bytes(picture(row.row, (96, 64)))
-    with LogWriter(edits_folder(out) / "log") as log:
+    edits = edits_folder(out)
+    with LogWriter(edits / "log") as log:
         log.write(to_table(rows))
+    Manifest(
+        source=Source.of(open_dataset(source)),
+        treatment=Treatment(),
+        in_place=False,
+        output_format="jsonl",
+        rewritten=True,
+        model="imagined@0001",
+        encoder="none",
+        version="0.0.0",
+        time=rows[0].time.isoformat(),
+        input=fingerprint(open_dataset(source)),
+        state=State.DONE,
+    ).save(edits)
+    note_output(edits, out)
     return out

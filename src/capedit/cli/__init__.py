@@ -16,6 +16,8 @@ COMMANDS = {
     "score": "capedit.cli.score:score",
     "features": "capedit.cli.features:features",
     "build": "capedit.cli.build:build",
+    "review": "capedit.cli.review:review",
+    "serve": "capedit.cli.serve:serve",
     "version": "capedit.cli.version:version",
 }
 """Where each command, or group of commands, is defined. Only the one that is called is imported."""

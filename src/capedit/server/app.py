@@ -16,7 +16,8 @@ from capedit.server import bodies, problems
 from capedit.server.examples import Examples, drawn_examples
 from capedit.server.guard import COOKIE, Guard, session_secret
 from capedit.server.metrics import MEDIA_TYPE, Metrics
-from capedit.server.problems import Problem, Refusal, describe
+from capedit.server.problems import Problem, describe
+from capedit.server.refusal import Refusal
 from capedit.server.review.review import Review
 from capedit.server.review.routes import review_routes
 from capedit.server.routes import edit_routes

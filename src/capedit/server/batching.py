@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from capedit.server.problems import busy
+from capedit.server.refusal import busy
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -9,7 +9,8 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from capedit.server.problems import Refusal, invalid_fields
+from capedit.server.problems import invalid_fields
+from capedit.server.refusal import Refusal
 from capedit.server.schemas import KnobsIn
 
 _M = TypeVar("_M", bound=BaseModel)

@@ -11,7 +11,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from capedit.server.metrics import Metrics
-from capedit.server.problems import Refusal, problem_response
+from capedit.server.problems import problem_response
+from capedit.server.refusal import Refusal
 from capedit.server.settings import Access
 
 COOKIE = "capedit_session"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from capedit.errors import CapeditError
+from capedit.server.refusal import Refusal
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -21,21 +22,6 @@ class Problem(BaseModel):
     status: int
     detail: str
     field: str | None = Field(default=None, description="The field to mend, where it is one.")
-
-
-class Refusal(CapeditError):  # noqa: N818 (it is an answer, not a mishap)
-    """A request that is not served."""
-
-    def __init__(
-        self, status: int, detail: str, *, field: str | None = None, headers: dict[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.field, self.headers = status, detail, field, headers
-
-
-def busy(detail: str, *, status: int = 429) -> Refusal:
-    """The client may try again."""
-    return Refusal(status, detail, headers={"Retry-After": "1"})
 
 
 def problem_response(

@@ -12,7 +12,8 @@ from capedit.edits import EditError, Trace, render_svg
 from capedit.errors import CapeditError
 from capedit.server import bodies
 from capedit.server.examples import Examples
-from capedit.server.problems import Refusal, describe
+from capedit.server.problems import describe
+from capedit.server.refusal import Refusal
 from capedit.server.schemas import (
     BatchIn,
     BatchItem,

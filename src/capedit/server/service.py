@@ -14,7 +14,7 @@ from capedit.editing.gaze import Gaze, gaze
 from capedit.errors import CapeditError
 from capedit.server.batching import Batcher, Gate, Job, Result, Work
 from capedit.server.metrics import Metrics
-from capedit.server.problems import Refusal, busy
+from capedit.server.refusal import Refusal, busy
 from capedit.server.settings import Limits
 from capedit.server.sight import Sight, SightMemory, image_key, look, together
 

@@ -4,7 +4,6 @@ Of all changes that touch a caption the latest that is not undone counts. So und
 what another has decided since, and nobody's undo needs anybody's leave.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.server.problems import Refusal
+from capedit.server.refusal import Refusal
 from capedit.server.review.decisions import Author, Decision, Standing
 from capedit.server.review.journal import Event, JournalWriter, LogMark, now, read_journal
 
@@ -138,7 +137,7 @@ class ReviewBook:
         """Captions decided one by one in each of the last minutes, by one author or by all."""
         since = now() - timedelta(minutes=PACE_MINUTES)
         first: datetime | None = None
-        rows: Counter[int] = Counter()
+        rows: set[int] = set()
         for change in reversed(self._changes.values()):
             event = change.event
             if event.time < since:

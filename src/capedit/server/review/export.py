@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
-from capedit.data import DataError, Dataset, Instance, Written, write_dataset
+from capedit.data import DataError, Instance, Written, write_dataset
 from capedit.pipeline import EditRow, Status
+from capedit.pipeline.run import Rewritten
 from capedit.server.review.decisions import Decision, Standing
 from capedit.server.review.review import Item, Review
 from capedit.server.review.units import units_of
@@ -27,9 +28,21 @@ class Undecided(StrEnum):
 def export_captions(
     review: Review, path: Path, format: str | None = None, undecided: Undecided = Undecided.OUTPUT
 ) -> Written:
-    """Write the dataset with the captions as decided."""
-    dataset = review.dataset()
-    return write_dataset(_decided_captions(review, dataset, undecided), path, format, template=dataset)
+    """Write the dataset with the captions as decided, in any format."""
+    if undecided is Undecided.DROP:
+        decided = (
+            instance.revised(reference=_caption(row, decision))
+            for instance, row, decision in _logged(review)
+            if decision.standing.is_decided
+        )
+        return write_dataset(decided, path, format, template=review.run.open_output())
+    captions = {
+        row.row: _caption(row, decision, undecided)
+        for row, decision in _decisions(review)
+        # What is in the output need not be said again.
+        if undecided is not Undecided.OUTPUT or _says_something(decision)
+    }
+    return review.run.export(path, captions, format)
 
 
 def export_pairs(review: Review, path: Path, format: str | None = None) -> Written:
@@ -37,52 +50,63 @@ def export_pairs(review: Review, path: Path, format: str | None = None) -> Writt
 
     A caption whose edit was rejected teaches to leave it alone. What is open, skipped or flagged teaches nothing.
     """
-    return write_dataset(_pairs(review, review.dataset()), path, format)
+    pairs = (
+        Instance(
+            id=instance.id,
+            reference=row.original,
+            target=_caption(row, decision),
+            image_id=instance.image_id,
+            image=instance.image,
+            extra={"decision": decision.standing.value},
+        )
+        for instance, row, decision in _logged(review)
+        if teaches(decision)
+    )
+    return write_dataset(pairs, path, format)
 
 
-def _decided_captions(review: Review, dataset: Dataset, undecided: Undecided) -> Iterator[Instance]:
-    for instance, row in logged(dataset, review):
-        decision = review.book.current(row.row)[1]
-        if undecided is Undecided.DROP and not decision.standing.is_decided:
-            continue
-        caption = Item(row, units_of(row.operations), decision).caption(undecided=_default(undecided, row))
-        yield instance.revised(reference=caption)
-
-
-def _default(undecided: Undecided, row: EditRow) -> bool:
-    """Whether operations count as accepted that nobody has decided on."""
-    return undecided is Undecided.REFINED or (undecided is Undecided.OUTPUT and row.status is Status.CHANGED)
-
-
-def _pairs(review: Review, dataset: Dataset) -> Iterator[Instance]:
-    for instance, row in logged(dataset, review):
-        decision = review.book.current(row.row)[1]
-        if teaches(decision):
-            yield Instance(
-                id=instance.id,
-                reference=row.original,
-                target=Item(row, units_of(row.operations), decision).caption(),
-                image_id=instance.image_id,
-                image=instance.image,
-                extra={"decision": decision.standing.value},
-            )
+def apply_decisions(review: Review) -> Rewritten:
+    """Have the output itself say what people have decided; decisions that were undone since are taken back there."""
+    said = review.run.decided
+    changed: dict[int, str] = {}
+    for row, decision in _decisions(review):
+        caption = _caption(row, decision, Undecided.OUTPUT) if _says_something(decision) else row.caption
+        if caption != said.get(row.row, row.caption):
+            changed[row.row] = caption
+    return review.run.rewrite(changed)
 
 
 def teaches(decision: Decision) -> bool:
     """Whether a decision is one to learn from."""
-    standing = decision.standing
-    empty = standing is Standing.RETYPED and not (decision.text or "").strip()
-    return standing.is_decided and not decision.flagged and not empty
+    empty = decision.standing is Standing.RETYPED and not (decision.text or "").strip()
+    return decision.standing.is_decided and not decision.flagged and not empty
 
 
-def logged(dataset: Dataset, review: Review) -> Iterator[tuple[Instance, EditRow]]:
-    """Each caption of the dataset with its row of the log."""
-    rows = iter(review.log)
+def _says_something(decision: Decision) -> bool:
+    """Whether a decision bears on the caption; a flag or a skip does not."""
+    return decision.standing.is_decided or decision.standing is Standing.PARTIAL
+
+
+def _caption(row: EditRow, decision: Decision, undecided: Undecided = Undecided.ORIGINAL) -> str:
+    """The caption that a decision leaves."""
+    yes = undecided is Undecided.REFINED or (undecided is Undecided.OUTPUT and row.status is Status.CHANGED)
+    return Item(row, units_of(row.operations), decision).caption(undecided=yes)
+
+
+def _decisions(review: Review) -> Iterator[tuple[EditRow, Decision]]:
+    return ((row, review.book.current(row.row)[1]) for row in review.log)
+
+
+def _logged(review: Review) -> Iterator[tuple[Instance, EditRow, Decision]]:
+    """Each caption of the output with its row of the log and what was decided on it."""
+    dataset = review.run.open_output()
+    decisions = _decisions(review)
     for instance in dataset:
-        row = next(rows, None)
-        place = None if instance.origin is None else (instance.origin.index, instance.id)
-        if row is None or place != (row.index, row.id):
-            raise DataError(f"{dataset.path}: has changed since the run; its captions are no longer those of the log")
-        yield instance, row
-    if next(rows, None) is not None:
-        raise DataError(f"{dataset.path}: has fewer captions than the log")
+        row, decision = next(decisions, (None, None))
+        if row is None or decision is None or instance.id != row.id:
+            break
+        yield instance, row, decision
+    else:
+        if next(decisions, None) is None:
+            return
+    raise DataError(f"{dataset.path}: its captions are no longer those of the log; somebody has added or removed some")

@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.data import Dataset, Image, ImageFile, open_dataset
-from capedit.data.images import ImageMember
-from capedit.pipeline import EditLog, EditRow, edits_folder
-from capedit.server.problems import Refusal
+from capedit.pipeline import EditRow, Run
+from capedit.server.refusal import Refusal
 from capedit.server.review.book import ReviewBook
 from capedit.server.review.decisions import Decision
 from capedit.server.review.index import LogIndex
@@ -43,14 +41,13 @@ class Item:
 
 
 class Review:
-    """A review of the log beside an output."""
+    """A review of the run that made an output."""
 
     def __init__(self, out: str | Path, *, read_only: bool = False) -> None:
-        self.out = Path(out)
-        self.log = EditLog(out)
-        self.journal = edits_folder(out) / JOURNAL
-        first = self.log[0] if len(self.log) else None
-        mark = LogMark(len(self.log), first.time.isoformat() if first is not None else "")
+        self.run = Run(out)
+        self.log = self.run.log
+        self.journal = self.run.folder / JOURNAL
+        mark = LogMark(len(self.log), self.run.manifest.time)
         self.book = (ReviewBook.read if read_only else ReviewBook.open)(self.journal, mark)
         self.index = LogIndex(self.log)
         # Reading one row means reading its group; a page asks for the same few again and again.
@@ -89,16 +86,3 @@ class Review:
                 verdicts = (*verdicts[:at], verdict, *verdicts[at + 1 :])
                 decisions[row] = replace(decision, verdicts=verdicts, skipped=False)
         return decisions
-
-    def dataset(self) -> Dataset:
-        """The output of the run: all of the dataset, in the order of the log."""
-        return open_dataset(self.out)
-
-    def image(self, row: EditRow) -> Image | None:
-        """The image of a caption."""
-        if row.image_path is None:
-            return None
-        path = self.out.absolute().parent / row.image_path
-        if row.image_offset is not None and row.image_size is not None:
-            return ImageMember(path, path.name, row.image_offset, row.image_size)
-        return ImageFile(path, path.name)

@@ -8,7 +8,8 @@ from fastapi.responses import FileResponse
 
 from capedit import __version__
 from capedit.data import FORMATS
-from capedit.server.problems import Refusal, describe
+from capedit.server.problems import describe
+from capedit.server.refusal import Refusal
 from capedit.server.review import schemas as wire
 from capedit.server.review.book import STANDINGS
 from capedit.server.review.decisions import Author
@@ -69,13 +70,12 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
 
     @router.get("", summary="What is being reviewed", response_model=wire.ReviewOut)
     def about() -> wire.ReviewOut:
-        first = review.log[0] if len(review.log) else None
         return wire.ReviewOut(
-            name=review.out.name,
+            name=review.run.out.name,
             total=len(review.log),
             proposals=int(is_proposal.sum()),
-            model=first.model if first is not None else "",
-            format=review.dataset().format.name,
+            model=review.run.manifest.model,
+            format=review.run.manifest.output_format,
             formats=sorted(FORMATS),
             version=__version__,
             journal=str(review.journal),
@@ -117,12 +117,11 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
     def one(row: int) -> wire.ItemOut:
         item = review.item(row)
         logged = item.row
-        has_image = review.image(logged) is not None
         return wire.ItemOut(
             row=row,
             id=logged.id,
             place=f"{logged.file}, {logged.place}" if logged.file else logged.place,
-            image=f"/api/v1/review/items/{row}/image" if has_image else None,
+            image=f"/api/v1/review/items/{row}/image",
             original=logged.original,
             refined=item.refined,
             operations=[wire.OperationOut(**operation.to_json()) for operation in logged.operations],
@@ -142,7 +141,7 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
         responses={200: {"content": {"image/*": {}}}, **describe(404)},
     )
     def image(row: int) -> Response:
-        data, media_type = shown(review.image(review.item(row).row))
+        data, media_type = shown(review.run, review.item(row).row)
         return Response(data, media_type=media_type, headers={"Cache-Control": "private, max-age=3600"})
 
     @router.post("/decide", summary="Decide", response_model=wire.NewsOut, responses=describe(404, 409))
