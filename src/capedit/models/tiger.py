@@ -61,7 +61,9 @@ class WordHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def forward(self, x: Tensor, table: Tensor) -> Tensor:
-        return nn.functional.linear(self.transform(x), table, self.bias)
+        # Not one `linear`: the 8-bit quantiser would turn the table that embedding and decoder share on its side.
+        logits: Tensor = self.transform(x) @ table.T + self.bias
+        return logits
 
 
 class Tiger(nn.Module):
