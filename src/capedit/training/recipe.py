@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,13 @@ class Recipe:
             return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
+
+    def shortened(self, steps: int | None) -> "Recipe":
+        """The recipe with so many steps in every stage, for a try."""
+        if steps is None:
+            return self
+        stages = (replace(s, train=replace(s.train, steps=steps, evaluate_every=steps)) for s in self.stages)
+        return replace(self, stages=tuple(stages))
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""

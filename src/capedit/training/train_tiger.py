@@ -38,6 +38,15 @@ class Setup:
     examination: Examination
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What came out, and all the questions to examine it by."""
+
+    model: Tiger
+    vocabulary: Vocabulary
+    examination: Examination
+
+
 def train_tiger(
     recipe: Recipe,
     material: Material,
@@ -48,8 +57,8 @@ def train_tiger(
     *,
     workers: Workers | None = None,
     watch: Callable[[str, Progress], None] = lambda stage, progress: None,
-) -> Path:
-    """Train, or go on training; returns the file of the finished model. Each stage has its folder in `out`."""
+) -> "Trained":
+    """Train, or go on training. Each stage has its folder in `out`; the finished weights are beside them."""
     ready = setup(recipe, material, questions, store, concepts)
     leads = workers is None or workers.leads
     if leads:
@@ -59,10 +68,9 @@ def train_tiger(
         (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     for stage in recipe.stages:
         main(ready, stage, out / stage.name, workers, lambda progress, name=stage.name: watch(name, progress))  # type: ignore[misc]
-    finished = out / "weights.safetensors"
     if leads:
-        save_tiger(ready.model, finished)
-    return finished
+        save_tiger(ready.model, out / "weights.safetensors")
+    return Trained(ready.model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
 
 
 def setup(

@@ -1,0 +1,80 @@
+"""`capedit train`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from capedit.cli.console import out, print_json
+from capedit.cli.progress import progress_bar, show_training
+
+if TYPE_CHECKING:
+    from capedit.training.train_tiger import Trained
+
+
+def train(
+    model: Annotated[str, typer.Argument(help="A recipe: tiger-small, or a .json file.", show_default=False)],
+    edits: Annotated[list[Path], typer.Option(help="Captions to learn from, wrong and right, in any format.")],
+    features: Annotated[Path, typer.Option(help="Feature store of their images (`capedit features`).")],
+    val: Annotated[list[Path], typer.Option(help="Instances that decide which checkpoint is best.")],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; called again, it resumes.")],
+    captions: Annotated[
+        list[Path] | None, typer.Option(help="Right captions of the images, in any format: COCO caption files, …")
+    ] = None,
+    concepts: Annotated[
+        Path | None, typer.Option(help="concepts.safetensors of `capedit build encoder`, for the concept channel.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the marks as JSON.")] = False,
+) -> None:
+    """Train an editor, stage after stage, and write a model folder that `capedit edit --model` takes.
+
+    Images of `--val` are never trained on, whatever the files say. With `torchrun -m capedit train …` on many
+    processes or GPUs.
+    """
+    from capedit.models.concept_files import ConceptTable
+    from capedit.training.distributed import join_workers
+    from capedit.training.loop import Progress
+    from capedit.training.material import ImageKeys, Material, read_questions
+    from capedit.training.recipe import Recipe
+    from capedit.training.train_tiger import train_tiger
+    from capedit.vision import FeatureStore
+
+    recipe = Recipe.load(model).shortened(steps)
+    store = FeatureStore(features)
+    keys = ImageKeys(store)
+    material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)
+    with join_workers() as workers, progress_bar() as progress:
+        bars = {stage.name: progress.add_task(stage.name, total=stage.train.steps) for stage in recipe.stages}
+
+        def watch(stage: str, step: Progress) -> None:
+            show_training(progress, bars[stage], stage)(step)
+
+        table = None if concepts is None else ConceptTable.load(concepts)
+        trained = train_tiger(recipe, material, questions, store, table, output, workers=workers, watch=watch)
+        if not workers.leads:
+            return
+    marks = _finish(trained, recipe.name, store.header.encoder_hash, output)
+    if json:
+        print_json(marks)
+        return
+    for name, value in marks.items():
+        out.print(f"{name}: {value:.2f}")
+    out.print(f"the model is in {output / 'model'}")
+
+
+def _finish(trained: "Trained", name: str, encoder: str, output: Path) -> dict[str, float]:
+    """Calibrate, examine on all questions, and write the model folder."""
+    from capedit.editing.export import Description, export_bundle
+    from capedit.models.tiger_torch import TorchModules
+    from capedit.training.calibration import calibrate, plot_reliability
+
+    modules = TorchModules(trained.model, trained.vocabulary)
+    calibrated = calibrate(modules, trained.examination)
+    plot_reliability(calibrated, output / "reliability.png")
+    marks = trained.examination(modules, calibrated.calibration)
+    errors = {module: 100 * reliability.error for module, reliability in calibrated.after.items()}
+    card = {"marks": marks, "calibration error": errors, "questions": len(trained.examination.questions)}
+    description = Description(name, encoder, trained.examination.knobs, calibrated.calibration, card)
+    export_bundle(trained.model, trained.vocabulary, description, output / "model", with_torch=True)
+    return marks
