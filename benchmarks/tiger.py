@@ -25,12 +25,10 @@ from capedit.training.examination import Examination, Question
 from capedit.training.material import ImageKeys, read_questions
 from capedit.vision import FeatureStore
 
-SHOWN = "BLEU-1 BLEU-4 ROUGE-L CIDEr-D D A ES GPS broken".split() + [
-    "steps on right",
-    "right unchanged",
-    "wrong unchanged",
-    "AUC",
-]
+SHOWN = (
+    *"BLEU-1 BLEU-4 ROUGE-L CIDEr-D D A ES GPS broken AUC".split(),
+    *("steps on right", "right unchanged", "wrong unchanged"),
+)
 
 
 def load(path: Path, threads: int) -> tuple[Modules, Knobs, Calibration]:
@@ -92,18 +90,17 @@ def main() -> None:
     if args.sweep:
         for values in product(*args.sweep.values()):
             changed = replace(knobs, **dict(zip(args.sweep, values, strict=True)))
-            answers = [
-                exam.answers(modules, captions, knobs=changed, calibration=calibration) for captions in (wrong, right)
-            ]
-            show(" ".join(f"{k}={v}" for k, v in zip(args.sweep, values, strict=True)), exam.marks(*answers))
+            both = [exam.answers(modules, asked, knobs=changed, calibration=calibration) for asked in (wrong, right)]
+            show(" ".join(f"{k}={v}" for k, v in zip(args.sweep, values, strict=True)), exam.marks(*both))
         return
     answers = exam.answers(modules, wrong, calibration=calibration)
     show("true image", exam.marks(answers, exam.answers(modules, right, calibration=calibration)))
     if args.outputs:
         with args.outputs.open("w") as file:
             for question, output, fits in zip(questions, answers.outputs, answers.fits, strict=True):
-                record = {"image": question.image, "reference": " ".join(question.reference)}
-                record |= {
+                record = {
+                    "image": question.image,
+                    "reference": " ".join(question.reference),
                     "output": " ".join(output),
                     "target": " ".join(question.target),
                     "fits": round(float(fits), 3),
@@ -118,10 +115,10 @@ def main() -> None:
         show("no image", exam.scores(blind))
     if args.flickr:
         for name, withheld in (("Flickr30K-EE, with image", False), ("Flickr30K-EE, all, others withheld", True)):
-            asked = read_questions([args.flickr], keys, withheld=withheld)
-            flickr = Examination(asked, store, knobs)
-            show(f"{name}: {len(asked)} Ref-Caps", reference_row(asked, store))
-            show(name, flickr.scores(flickr.answers(modules, [q.reference for q in asked], calibration=calibration)))
+            others = read_questions([args.flickr], keys, withheld=withheld)
+            flickr = Examination(others, store, knobs)
+            show(f"{name}: {len(others)} Ref-Caps", reference_row(others, store))
+            show(name, flickr.scores(flickr.answers(modules, [q.reference for q in others], calibration=calibration)))
 
 
 if __name__ == "__main__":
