@@ -4,6 +4,7 @@ from capedit.pipeline.engine import EngineName
 from capedit.pipeline.errors import OutputError, RunError
 from capedit.pipeline.fix import fix
 from capedit.pipeline.log import EditLog, EditRow, LogError, Status, edits_folder
+from capedit.pipeline.preview import Preview, preview
 from capedit.pipeline.progress import Progress, Stage
 from capedit.pipeline.run import Run
 from capedit.pipeline.settings import Limits, Treatment
@@ -16,6 +17,7 @@ __all__ = [
     "Limits",
     "LogError",
     "OutputError",
+    "Preview",
     "Progress",
     "Run",
     "RunError",
@@ -24,5 +26,6 @@ __all__ = [
     "Treatment",
     "edits_folder",
     "fix",
+    "preview",
     "undo",
 ]

@@ -21,8 +21,7 @@ from capedit.data import Dataset, ImageFile, write_dataset
 from capedit.data.atomic import sync
 from capedit.data.formats import format_for_output, has_suffix
 from capedit.data.side import side_folder
-from capedit.errors import CapeditError
-from capedit.models.decoding import Knobs
+from capedit.editing import Bundle, Knobs
 from capedit.pipeline.durable import locked, place, remove_leftovers
 from capedit.pipeline.engine import EngineName, open_pool, work_through
 from capedit.pipeline.errors import RunError, writing
@@ -50,6 +49,7 @@ from capedit.pipeline.settings import Source, Treatment, base_folder
 from capedit.pipeline.shards import part_file, problem_line, problems_file
 from capedit.pipeline.visuals import open_store
 from capedit.pipeline.workbench import Task, Unit
+from capedit.vision import Encoder
 
 
 def ignore(progress: Progress) -> None:
@@ -96,16 +96,7 @@ def _asked(
     if out is not None:
         output = format_for_output(Path(out), format, dataset.format)
         _check_apart(Path(source.path), Path(out).absolute())
-    Selection.parse(treatment.only)
-    bundle, encoder = treatment.bundle(), treatment.load_encoder()
-    if encoder.hash != bundle.encoder:
-        raise CapeditError(f"{bundle.folder}: trained with encoder {bundle.encoder}, not {encoder.hash}")
-    try:
-        replace(bundle.knobs, **treatment.chosen_knobs())
-    except TypeError as error:
-        known = ", ".join(Knobs.__dataclass_fields__)
-        raise RunError(f"no such knob ({error}); known: {known}") from error
-    open_store(treatment.features, encoder)
+    bundle, encoder = check_treatment(treatment)
     return Manifest(
         source,
         treatment,
@@ -119,6 +110,20 @@ def _asked(
         input=fingerprint(dataset),
         warnings=_warnings(dataset, None if out is None else Path(out).absolute()),
     )
+
+
+def check_treatment(treatment: Treatment) -> tuple[Bundle, Encoder]:
+    """Find out now what would stop every worker later."""
+    Selection.parse(treatment.only)
+    bundle, encoder = treatment.bundle(), treatment.load_encoder()
+    if encoder.hash != bundle.encoder:
+        raise RunError(f"{bundle.folder}: trained with encoder {bundle.encoder}, not {encoder.hash} ({encoder.name})")
+    try:
+        replace(bundle.knobs, **treatment.chosen_knobs())
+    except TypeError as error:
+        raise RunError(f"no such knob ({error}); known: {', '.join(Knobs.__dataclass_fields__)}") from error
+    open_store(treatment.features, encoder)
+    return bundle, encoder
 
 
 def _check_apart(source: Path, out: Path) -> None:
@@ -138,12 +143,13 @@ def _same_layout(dataset: Dataset, out: Path) -> bool:
 
 
 def _warnings(dataset: Dataset, out: Path | None) -> list[str]:
-    if out is None or dataset.images is not None or not dataset.path.is_file() or out.parent == dataset.path.parent:
+    home = dataset.path.absolute().parent
+    if out is None or dataset.images is not None or not dataset.path.is_file() or out.parent == home:
         return []
     first = next((one.image for one in dataset if one.image is not None), None)
     if not isinstance(first, ImageFile) or Path(first.name).is_absolute():
         return []
-    return [f"paths of images are kept as they are: they start from {dataset.path.parent}, not from {out.parent}"]
+    return [f"paths of images are kept as they are: they start from {home}, not from {out.parent}"]
 
 
 def _now() -> datetime:
@@ -283,7 +289,7 @@ def _write_in_place(
     units = write_units(journal.source, log, home, Handling.UNTOUCHED, decided={}, always=changed)
     _write_files([unit for unit in units if unit.always], task, engine, workers)
     if not single:
-        write_companions(journal.source, changed, live)
+        write_companions(journal.source, changed, live, task.work / "staged")
 
 
 def _write_files(units: list[WriteFile], task: Task, engine: EngineName, workers: int | None) -> None:
@@ -312,7 +318,7 @@ def _write_like(
                 shutil.copytree(beside, target.with_name(target.name + ".capedit"), dirs_exist_ok=True)
             place(staged / target.name, target)
             return
-        write_companions(source, changed_files(log, {}), staged)
+        write_companions(source, changed_files(log, {}), staged, task.work / "staged")
         if dataset.path.is_dir():
             copy_rest(source, staged)
         os.sync()

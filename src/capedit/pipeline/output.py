@@ -258,13 +258,16 @@ def companions(source: Source, changed: Iterable[str]) -> dict[str, bytes]:
     return {relative(path, base): content for path, content in found.items()}
 
 
-def write_companions(source: Source, changed: Iterable[str], target: Path, also: Iterable[str] = ()) -> None:
+def write_companions(
+    source: Source, changed: Iterable[str], target: Path, staging: Path, also: Iterable[str] = ()
+) -> None:
     """Write the companions of changed files; those of files in `also` that are as they were become so, too."""
     base = base_folder(source.open())
     new = companions(source, changed)
     for name in {**companions(source, also), **new}:
         with writing(target / name):
-            staged = target / f".{Path(name).name}.staged"
+            staging.mkdir(parents=True, exist_ok=True)
+            staged = staging / "companion"
             staged.write_bytes(new[name] if name in new else (base / name).read_bytes())
             place(staged, target / name)
 

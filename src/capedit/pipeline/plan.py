@@ -24,7 +24,7 @@ from capedit.pipeline.selection import Selection
 from capedit.pipeline.settings import Source, base_folder, relative
 from capedit.pipeline.shards import FileShard, Shard, SpooledShard, problem_line, spool_file
 
-SHARD_CAPTIONS = 512
+SHARD_CAPTIONS = 256
 """Captions after which a shard takes no more images: some seconds of work, which is what a crash can cost."""
 SHARD_MOST = 8192
 """Captions after which a shard takes none at all, even of images that it has."""
@@ -71,7 +71,7 @@ def make_plan(source: Source, selection: Selection, folder: Path) -> Plan:
             elif len(dataset.files) < MANY_FILES:
                 plan = _by_stretch(dataset, selection, ledger)
             else:
-                shards = tuple(FileShard(at, at, 0, None, None) for at in range(len(dataset.files)))
+                shards = tuple(FileShard(at, None, at, 0, None) for at in range(len(dataset.files)))
                 plan = Plan(shards, None, None, False, {}, 0)
         plan.save(staged)
     return plan
@@ -114,7 +114,7 @@ def _by_stretch(dataset: Dataset, selection: Selection, ledger: _Ledger) -> Plan
 
     def cut(stop: int) -> None:
         if captions:
-            shards.append(FileShard(len(shards), file, start, stop, captions))
+            shards.append(FileShard(len(shards), captions, file, start, stop))
 
     for instance in dataset:
         origin = instance.origin

@@ -210,7 +210,7 @@ def remake(run: Run, original: Source, names: Sequence[str], decided: Mapping[in
         if unit.always:
             unit.write(staging)
     if not single:
-        write_companions(original, changed_files(run.log, decided), base, also=names)
+        write_companions(original, changed_files(run.log, decided), base, staging, also=names)
     shutil.rmtree(staging.parent, ignore_errors=True)
     write_json(run.folder / OUTPUT, known | {name: _state(run.place(name)) for name in names})
 

@@ -32,6 +32,8 @@ class Shard:
     """A piece of the dataset."""
 
     number: int
+    captions: int | None
+    """How many, where somebody has counted."""
 
     def items(self, bench: Workbench) -> Iterable[Item]:
         raise NotImplementedError
@@ -46,8 +48,6 @@ class Shard:
 @dataclass(frozen=True)
 class SpooledShard(Shard):
     """Captions that the plan has put together because they share images; they wait in a file of their own."""
-
-    captions: int
 
     def items(self, bench: Workbench) -> Iterable[Item]:
         items = list(read_items(spool_file(bench.task.work / "plan", self.number)))
@@ -67,7 +67,6 @@ class FileShard(Shard):
     start: int
     stop: int | None
     """None: to the end, of which the plan does not know."""
-    captions: int | None
 
     def items(self, bench: Workbench) -> Iterable[Item]:
         return bench.reader.items(self.file, self.start, self.stop)

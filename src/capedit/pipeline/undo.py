@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from capedit.pipeline.durable import locked
 from capedit.pipeline.errors import RunError
 from capedit.pipeline.manifest import State
-from capedit.pipeline.output import changed_files, new_captions
+from capedit.pipeline.output import changed_files, final_captions, new_captions
 from capedit.pipeline.run import Rewritten, Run, disclaim, remake
 
 
@@ -56,7 +56,7 @@ def _undo_all(run: Run) -> Rewritten:
 
 
 def _originals(run: Run, ids: Sequence[str]) -> dict[int, str]:
-    """The originals of captions with these ids, as far as they are changed."""
+    """The originals of captions with these ids, as far as anything was decided on them."""
     wanted = pa.array([str(one) for one in ids], pa.string())
     rows: set[int] = set()
     found: set[str] = set()
@@ -66,4 +66,5 @@ def _originals(run: Run, ids: Sequence[str]) -> dict[int, str]:
         found.update(hits.column("id").to_pylist())
     if unknown := [str(one) for one in ids if str(one) not in found]:
         raise RunError(f"{run.out}: no caption with id {', '.join(map(repr, unknown[:5]))}")
-    return {new.row: new.original for new in new_captions(run.log, run.decided) if new.row in rows}
+    # Those decided before are told again: that decision may have been cut short before it was carried out.
+    return {new.row: new.original for new in final_captions(run.log, run.decided) if new.row in rows}
