@@ -46,7 +46,7 @@ def test_two_processes_give_the_same_losses_as_one(tmp_path: Path) -> None:
     made_store(tmp_path / "store", made_pairs())
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([*command, tests.training.made.__file__, str(tmp_path)], check=True, env=environment, timeout=300)
+    subprocess.run([*command, tests.training.made.__file__, str(tmp_path)], check=True, env=environment, timeout=600)
     two = json.loads((tmp_path / "losses.json").read_text())
     for name in SYSTEMS:
         for one, other in zip(first_losses(name, tmp_path, Workers()), two[name], strict=True):

@@ -1,0 +1,126 @@
+"""`capedit train` through the real `main`, on made data: from captions and features to a model folder that edits."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from capedit.cli import main
+from capedit.editing import Bundle, Editor, Runtime
+from capedit.editing.editor import load_modules
+from capedit.errors import CapeditError
+from capedit.models.concept_files import ConceptTable
+from capedit.training.material import ImageKeys, Material
+from capedit.training.recipe import RECIPES, Recipe
+from tests.editing.tiny import DIM, WORDS, MeanColours
+from tests.training.test_tiger import made_pairs, made_store
+
+RECIPE = {
+    "name": "made",
+    "min_count": 1,
+    "shape": {
+        "encoder": {
+            "text": {"width": 16, "layers": 2, "heads": 2, "inner": 32},
+            "vision": {"width": 16, "layers": 2, "heads": 2, "inner": 32},
+            "co_width": 16,
+            "co_heads": 2,
+            "positions": 24,
+            "vision_reads_text": False,
+        },
+        "shared": True,
+        "concepts_shown": 3,
+        "matching": True,
+    },
+    "knobs": {"rounds": 2},
+    "stages": [
+        {"name": "captions", "captions": True, "train": {"steps": 4, "batch_size": 8}, "tiger": {"holes": 1.0}},
+        {
+            "name": "edits",
+            "train": {"steps": 4, "batch_size": 8},
+            "tiger": {"alignment": "shortest", "right": 1.0, "slips": 1.0, "own_states": 0.5},
+        },
+    ],
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    pairs = made_pairs(24)
+    made_store(tmp_path / "store", pairs)
+    for name, chosen in (("train", pairs), ("val", pairs[:6])):
+        records = [
+            {"image_id": int(image), "Ref-Cap": " ".join(r), "GT-Cap": " ".join(t), "sample_id": number}
+            for number, (image, r, t) in enumerate(chosen)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / "captions.jsonl").write_text(
+        "".join(json.dumps({"image_id": int(image), "caption": " ".join(t)}) + "\n" for image, _, t in pairs)
+    )
+    torch.manual_seed(0)
+    ConceptTable(
+        tuple(WORDS[2:10]), MeanColours.hash, torch.randn(8, DIM), torch.zeros(8), torch.full((8,), -2.0)
+    ).save(tmp_path / "concepts.safetensors")
+    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE))
+    return tmp_path
+
+
+def arguments(folder: Path, out: str = "run") -> list[str]:
+    options = {
+        "--edits": "train.jsonl",
+        "--captions": "captions.jsonl",
+        "--features": "store",
+        "--concepts": "concepts.safetensors",
+        "--val": "val.jsonl",
+        "--out": out,
+    }
+    told = [part for option, name in options.items() for part in (option, str(folder / name))]
+    return ["train", str(folder / "recipe.json"), *told, "--json"]
+
+
+def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments(files))
+    assert end.value.code == 0
+    marks = json.loads(capsys.readouterr().out)
+    assert {"CIDEr-D", "AUC", "right unchanged"} <= marks.keys()
+    assert {
+        "captions",
+        "edits",
+        "weights.safetensors",
+        "vocabulary.json",
+        "recipe.json",
+        "reliability.png",
+        "model",
+    } <= {path.name for path in (files / "run").iterdir()}
+    bundle = Bundle.load(files / "run/model")
+    assert bundle.name == "made"
+    assert bundle.knobs.rounds == 2
+    editor = Editor(bundle, load_modules(bundle, Runtime.ONNX, 1), MeanColours())
+    assert editor.edit(torch.zeros(20, 20, 3, dtype=torch.uint8).numpy(), "A dog on the sofa.").source
+
+
+def test_images_of_val_are_never_trained_on(files: Path) -> None:
+    from capedit.training.material import read_questions
+    from capedit.training.train_tiger import setup
+    from capedit.vision import FeatureStore
+
+    store = FeatureStore(files / "store")
+    keys = ImageKeys(store)
+    material = Material.read([files / "train.jsonl"], [files / "captions.jsonl"], keys)
+    assert len(material.edits) == 24
+    questions = read_questions([files / "val.jsonl"], keys)
+    concepts = ConceptTable.load(files / "concepts.safetensors")
+    ready = setup(Recipe.load(files / "recipe.json"), material, questions, store, concepts)
+    held_out = {question.image for question in questions}
+    assert len(ready.material.edits) == len(ready.material.right) == 18
+    assert not held_out & {image for image, *_ in ready.material.edits}
+
+
+def test_every_recipe_of_the_package_is_one() -> None:
+    names = [path.stem for path in RECIPES.glob("*.json")]
+    assert "tiger-small" in names
+    for name in names:
+        assert Recipe.load(name).config(100, 1280, 50).encoder.vocabulary == 100
+    with pytest.raises(CapeditError, match="tiger-small"):
+        Recipe.load("lion")
