@@ -108,7 +108,9 @@ def test_smaller_files_see_nearly_the_same(tmp_path: Path, editor: Editor, bits:
     assert np.abs(wide.concepts - narrow.concepts).max() < 0.05 * np.abs(wide.concepts).max()
 
 
-@pytest.mark.parametrize("changes", [{"shared": False}, {"matching": False}, {"concepts": None, "shared": False}])
+@pytest.mark.parametrize(
+    "changes", [{"shared": False}, {"matching": False}, {"concepts": None, "shared": False}, {"grounding": None}]
+)
 def test_every_shape_exports_and_agrees_with_torch(tmp_path: Path, changes: dict[str, object]) -> None:
     bundle = Bundle.load(write_tiny_model(tmp_path, tiny_config(**changes)))
     editors = [Editor(bundle, load_modules(bundle, runtime, 1), MeanColours()) for runtime in Runtime]

@@ -12,6 +12,7 @@ from capedit.editing.editor import Runtime, load_modules
 from capedit.editing.export import Description, export_bundle
 from capedit.models.concepts import ConceptConfig
 from capedit.models.decoding import Knobs
+from capedit.models.grounding import GroundingConfig
 from capedit.models.onnx_precision import Bits
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
@@ -51,7 +52,14 @@ def tiny_config(**changes: object) -> TigerConfig:
         positions=40,
         vision_reads_text=False,
     )
-    values = {"shared": True, "concepts": ConceptConfig(words=8, shown=3), "matching": True, **changes}
+    grounding = GroundingConfig(encoder.vocabulary, DIM, 16, heads=2, inner=16, space=8, positions=40)
+    values = {
+        "shared": True,
+        "concepts": ConceptConfig(words=8, shown=3),
+        "matching": True,
+        "grounding": grounding,
+        **changes,
+    }
     return TigerConfig(encoder, **values)  # type: ignore[arg-type]
 
 

@@ -14,7 +14,8 @@ from capedit.models.runtime import Floats, Images, Ints, Seen, Text
 from capedit.models.vocabulary import MASK, Vocabulary
 
 VOCABULARY = Vocabulary("a the dog cat sofa red on big lies".split())
-SEEN = Seen(np.zeros((4, 1), np.float32), np.ones((4, 1), bool), np.zeros((4, 2, 0), np.float32))
+NOTHING = np.zeros((4, 2, 0), np.float32)
+SEEN = Seen(np.zeros((4, 1), np.float32), np.ones((4, 1), bool), NOTHING, NOTHING)
 
 
 @dataclass

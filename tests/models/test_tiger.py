@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from capedit.models.concepts import ConceptConfig
+from capedit.models.grounding import GroundingConfig
 from capedit.models.tiger import Module, Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, TextInput, Vilbert, VilbertConfig, VisionInput
 
@@ -21,6 +22,9 @@ CONFIGS = {
     "published": TigerConfig(SMALL),
     "shared": TigerConfig(SMALL, shared=True),
     "concepts": TigerConfig(SMALL, shared=True, concepts=ConceptConfig(words=30, shown=4), matching=True),
+    "grounded": TigerConfig(
+        SMALL, shared=True, matching=True, grounding=GroundingConfig(40, 10, 16, heads=2, inner=16)
+    ),
     "one way": TigerConfig(replace(SMALL, vision_reads_text=False), concepts=ConceptConfig(words=30, shown=4)),
 }
 
@@ -126,7 +130,7 @@ def test_modules_share_an_encoder_only_when_told_to() -> None:
     assert shared.encoder(Module.ADD) is shared.encoder(Module.DELETE)
     text, vision = text_of([1, 5, 2]), images(1)
     with torch.no_grad():  # a shared encoder still knows which module it works for
-        states = [shared._read(module, text, shared.see(vision)) for module in Module]
+        states = [shared._read(module, text, shared.see(vision), None) for module in Module]
     assert not torch.allclose(states[0], states[1])
 
 

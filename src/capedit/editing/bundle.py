@@ -1,7 +1,7 @@
 """A model folder: what an editor is made of, as files.
 
-`model.json` says what it is and how it behaves, `vocabulary.json` lists its words, and the networks are ONNX files or a
-`weights.safetensors`. Nothing in it can run code.
+`model.json` says what it is and how it behaves, `vocabulary.json` lists its words or word pieces, and the networks are
+ONNX files or a `weights.safetensors`. Nothing in it can run code.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from capedit.errors import CapeditError
 from capedit.models.decoding import Calibration, Knobs
 from capedit.models.vocabulary import Vocabulary
+from capedit.models.word_pieces import load_vocabulary
 
 BUNDLED = Path(__file__).parent / "weights"
 """The model that comes with the package."""
@@ -58,7 +59,7 @@ class Bundle:
                 encoder=str(described["encoder"]),
                 positions=int(described["positions"]),
                 matching=bool(described["matching"]),
-                vocabulary=Vocabulary.load(folder / "vocabulary.json"),
+                vocabulary=load_vocabulary(folder / "vocabulary.json"),
                 knobs=read_knobs(described.get("knobs", {}), path),
                 calibration=_known(Calibration, described.get("calibration", {}), path),
                 card=described,

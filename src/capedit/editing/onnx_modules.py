@@ -51,7 +51,7 @@ class OnnxModules:
     def see(self, images: Images) -> Seen:
         there = np.arange(images.features.shape[1]) < images.counts[:, None]
         feeds = {"features": images.features, "boxes": images.boxes, "there": there}
-        return Seen(*self._see.run(["views", "mask", "concepts"], feeds))
+        return Seen(*self._see.run(["views", "mask", "concepts", "cells"], feeds))
 
     def delete(self, text: Text, seen: Seen) -> tuple[Floats, Floats | None]:
         tags, match = self._run(Role.DELETE, ["delete", "match"], text, seen)
@@ -72,6 +72,7 @@ class OnnxModules:
             "views": seen.views,
             "mask": seen.mask,
             "concepts": seen.concepts,
+            "cells": seen.cells,
             "role": np.array(role, np.int64),
             "rows": rows,
             "columns": columns,

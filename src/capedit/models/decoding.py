@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from capedit.edits import count_trace
 from capedit.errors import CapeditError
 from capedit.models.draft import Draft, Word
 from capedit.models.runtime import Floats, Ints, Modules, Seen, Text
@@ -76,7 +77,9 @@ def decode(
 ) -> list[Draft]:
     """Edit captions, one for each row of `seen`; without `breaks` nothing is repaired."""
     decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), breaks if knobs.fluent else None)
-    drafts = [Draft.of(caption) for caption in captions]
+    drafts = [modules.vocabulary.draft(caption) for caption in captions]
+    if (longest := max((len(draft.words) for draft in drafts), default=0)) > modules.max_words:
+        raise CapeditError(f"a caption has {longest} tokens; the model reads at most {modules.max_words}")
     open_rows = list(range(len(drafts)))
     for look in range(knobs.looks):
         open_rows = decoder.delete(drafts, open_rows, first=look == 0)
@@ -116,17 +119,15 @@ class _Decoder:
                 p = float(likely[at, place])
                 if word.kept is None and word.added is None:
                     word.kept = 1 - p
-                if (
-                    wanted[at, place]
-                    and not leave
-                    and p >= self.knobs.min_confidence
-                    and word.text.lower() not in self.knobs.protected
-                ):
+                if wanted[at, place] and not leave and p >= self.knobs.min_confidence and not self._protects(word):
                     word.died, word.deleted = draft.rounds, p
                     changed = True
             if not leave and (first or changed):
                 still_open.append(row)
         return still_open
+
+    def _protects(self, word: Word) -> bool:
+        return word.whole.lower() in self.knobs.protected
 
     def insert(self, drafts: Sequence[Draft], rows: Sequence[int]) -> list[int]:
         """One round of insertion; returns the rows that got a word."""
@@ -199,13 +200,15 @@ class _Decoder:
         """The likeliest word that does not repeat a neighbour, and its probability."""
         vocabulary = self.modules.vocabulary
         neighbours = {word.text for word in (before, after) if word is not None}
+        guarded = before is not None and self._protects(before)
         scaled = logits / self.calibration.insert
         scaled -= scaled.max()
         weights = np.exp(scaled)
-        for best in np.argsort(-logits)[: len(neighbours) + 1].tolist():
-            if vocabulary.words[best] not in neighbours:
-                return vocabulary.words[best], float(weights[best] / weights.sum())
-        raise AssertionError("more neighbours than two")
+        for best in np.argsort(-logits):
+            word = vocabulary.words[best]
+            if word not in neighbours and not (guarded and vocabulary.joins(word)):
+                return word, float(weights[best] / weights.sum())
+        raise AssertionError("a vocabulary without words")
 
     def repair(self, drafts: Sequence[Draft], rows: Sequence[int]) -> None:
         """Where a sentence is still broken, take back what broke it, or else what was put beside the break."""
@@ -235,12 +238,8 @@ def _mend(draft: Draft, seam: int) -> bool:
 
 def _within(draft: Draft, max_edits: int | None) -> Draft:
     """The draft, or the untouched caption if that would take too many operations."""
-    if max_edits is not None and sum((word.born > 0) + (word.died is not None) for word in draft.words) > max_edits:
-        words = [word for word in draft.words if word.born == 0]
-        for word in words:
-            word.died, word.deleted = None, None
-        return Draft(words, draft.rounds, draft.match)
-    return draft
+    too_many = max_edits is not None and count_trace(draft.trace()).total > max_edits
+    return draft.untouched() if too_many else draft
 
 
 def frame(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Text:

@@ -5,7 +5,7 @@ is told only when all is decided.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capedit.edits import Op, Operation, Script, Trace
 
@@ -28,6 +28,11 @@ class Word:
     @property
     def stands(self) -> bool:
         return self.died is None
+
+    @property
+    def whole(self) -> str:
+        """The word of the caption that it is, or is a piece of."""
+        return self.text
 
 
 @dataclass
@@ -67,6 +72,11 @@ class Draft:
         start = places[standing - 1] + 1 if standing > 0 else 0
         end = places[standing] if standing < len(places) else len(self.words)
         return [word for word in self.words[start:end] if word.born == FROM_SOURCE]
+
+    def untouched(self) -> "Draft":
+        """The caption as if nothing had been done to it."""
+        words = [replace(word, died=None, deleted=None) for word in self.words if word.born == FROM_SOURCE]
+        return replace(self, words=words)
 
     def trace(self) -> Trace:
         """The edit as it happened, less what was taken back."""

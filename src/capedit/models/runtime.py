@@ -27,10 +27,12 @@ class Seen(NamedTuple):
     mask: Bools
     concepts: Floats
     """(B, 2, C) logits of the concept words; C is 0 in a model without them."""
+    cells: Floats
+    """(B, V, S) visual tokens in the space of the grounding; S is 0 in a model without it."""
 
     def rows(self, images: Ints) -> "Seen":
         """The images at these positions, one for each caption."""
-        return Seen(self.views[images], self.mask[images], self.concepts[images])
+        return Seen(self.views[images], self.mask[images], self.concepts[images], self.cells[images])
 
 
 class Text(NamedTuple):

@@ -12,9 +12,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from capedit.models.concepts import ConceptBias, ConceptConfig, ConceptHead, ConceptHints, ConceptWords, evidence_of
+from capedit.models.concepts import (
+    START_SCALE,
+    ConceptBias,
+    ConceptConfig,
+    ConceptHead,
+    ConceptHints,
+    ConceptWords,
+    evidence_of,
+)
+from capedit.models.grounding import Grounding, GroundingConfig
 from capedit.models.layers import NORM_EPS
 from capedit.models.vilbert import Sight, TextInput, Vilbert, VilbertConfig, VisionInput
+
+MATCH_START = 0.3
+"""How much the grounding's own opinion counts in the matching head at the start."""
 
 
 class Module(StrEnum):
@@ -36,6 +48,8 @@ class TigerConfig:
     """The concept channel. Not in the paper."""
     matching: bool = False
     """A head that tells whether caption and image belong together. Not in the paper."""
+    grounding: GroundingConfig | None = None
+    """Evidence for each word and for the caption. Not in the paper."""
 
 
 class TagHead(nn.Module):
@@ -88,6 +102,10 @@ class Tiger(nn.Module):
             self.concept_words = ConceptWords(concept_tokens, encoder.vocabulary)
             self.hints = nn.ModuleDict({name: ConceptHints(config.concepts, encoder) for name in trunks})
             self.word_bias = ConceptBias()
+        if config.grounding is not None:
+            self.grounding = Grounding(config.grounding)
+            self.supports = nn.ModuleDict({name: _small(nn.Linear(2, width)) for name in trunks})
+            self.match_fit = nn.Parameter(torch.tensor([MATCH_START, 0.0]))  # slope and offset
 
     def see(self, vision: VisionInput) -> "TigerSight":
         """All of the images that no caption changes; captions and rounds share it."""
@@ -101,26 +119,38 @@ class Tiger(nn.Module):
             if evidence is not None and logits is not None:
                 shown = self._hints(name).shown(evidence, logits, self.concept_words, encoder.embed_text.word)
             sights.append(encoder.see(vision, shown))
-        return TigerSight(torch.stack([sight.view for sight in sights], 1), sights[0].mask, logits)
+        cells = None if self.config.grounding is None else self.grounding.cells(vision)
+        return TigerSight(torch.stack([sight.view for sight in sights], 1), sights[0].mask, logits, cells)
 
     def delete(self, text: TextInput, sight: "TigerSight") -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""
-        x = self._read(Module.DELETE, text, sight)
-        return self.taggers["delete"](x), self.matching(x)
+        grounds = self.ground(text, sight)
+        x = self._read(Module.DELETE, text, sight, grounds)
+        return self.taggers["delete"](x), self.matching(x, grounds)
 
     def add(self, text: TextInput, sight: "TigerSight") -> Tensor:
         """Logits of KEEP and ADD-after (B, T, 2)."""
-        logits: Tensor = self.taggers["add"](self._read(Module.ADD, text, sight))
+        logits: Tensor = self.taggers["add"](self._read(Module.ADD, text, sight, self.ground(text, sight)))
         return logits
 
     def insert(self, text: TextInput, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
         """Logits of words (N, V) for the N places (rows, columns) of the batch."""
-        x = self._read(Module.INSERT, text, sight)
+        x = self._read(Module.INSERT, text, sight, self.ground(text, sight))
         return self.words_at(x, sight, rows, columns)
 
-    def matching(self, x: Tensor) -> Tensor | None:
+    def ground(self, text: TextInput, sight: "TigerSight") -> Tensor | None:
+        """The support of each word and of its caption (B, T, 2), in units of the grounding's own logits."""
+        if sight.cells is None:
+            return None
+        support, fit = self.grounding.evidence(self.grounding.words(text), sight.cells)
+        return torch.stack([support, fit.unsqueeze(1).expand_as(support)], -1) * self.grounding.log_scale.exp()
+
+    def matching(self, x: Tensor, grounds: Tensor | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""
-        return None if self.match is None else self.match(x[:, 0]).squeeze(-1)
+        if self.match is None:
+            return None
+        logit: Tensor = self.match(x[:, 0]).squeeze(-1)
+        return logit if grounds is None else logit + self.match_fit[0] * grounds[:, 0, 1] + self.match_fit[1]
 
     def words_at(self, x: Tensor, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
         """Logits of words (N, V), from what the Inserter has read."""
@@ -137,23 +167,30 @@ class Tiger(nn.Module):
     def gaze(self, text: TextInput, sight: "TigerSight") -> Tensor:
         """Which visual tokens each caption token looks at, in Tagger_del: (B, T, V)."""
         trunk = self._trunk(Module.DELETE)
-        known = self._known(trunk, self._role(Module.DELETE), text, sight)
+        known = self._known(trunk, self._role(Module.DELETE), text, sight, self.ground(text, sight))
         return self._encoder(trunk).gaze(text, self._sight(trunk, sight), known)
 
-    def read(self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight") -> Tensor:
+    def read(
+        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Tensor | None
+    ) -> Tensor:
         """Contextual tokens (B, T, D) of one of `encoders`; `role` (D,) tells a shared one its task."""
-        return self._encoder(trunk).read(text, self._sight(trunk, sight), self._known(trunk, role, text, sight))
+        known = self._known(trunk, role, text, sight, grounds)
+        return self._encoder(trunk).read(text, self._sight(trunk, sight), known)
 
-    def _read(self, module: Module, text: TextInput, sight: "TigerSight") -> Tensor:
-        return self.read(self._trunk(module), self._role(module), text, sight)
+    def _read(self, module: Module, text: TextInput, sight: "TigerSight", grounds: Tensor | None) -> Tensor:
+        return self.read(self._trunk(module), self._role(module), text, sight, grounds)
 
-    def _known(self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight") -> Tensor | None:
-        known = None if role is None else role.expand(*text.ids.shape, -1)
+    def _known(
+        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Tensor | None
+    ) -> Tensor | None:
+        """All that is known of each caption token beside its word and place."""
+        parts = [] if role is None else [role.expand(*text.ids.shape, -1)]
         if sight.concepts is not None:
             evidence = evidence_of(sight.concepts, self.concepts.prior)
-            hints = self._hints(trunk).known(evidence, text, self.concept_words)
-            known = hints if known is None else known + hints
-        return known
+            parts.append(self._hints(trunk).known(evidence, text, self.concept_words))
+        if grounds is not None:
+            parts.append(self.supports[trunk](grounds))
+        return sum(parts[1:], parts[0]) if parts else None
 
     def _sight(self, trunk: str, sight: "TigerSight") -> Sight:
         return Sight(sight.views.unbind(1)[list(self.encoders).index(trunk)], sight.mask)
@@ -175,12 +212,20 @@ class Tiger(nn.Module):
         return "all" if self.config.shared else module.value
 
 
+def _small(layer: nn.Linear) -> nn.Linear:
+    """Hints start small, or they drown the word embeddings."""
+    nn.init.normal_(layer.weight, std=START_SCALE)
+    return layer
+
+
 class TigerSight(NamedTuple):
-    """Images as TIger has seen them: a view for each encoder (B, encoders, …), a mask, concept logits (B, 2, C)."""
+    """Images as TIger has seen them: a view for each encoder (B, encoders, …), a mask, and what the evidence needs:
+    concept logits (B, 2, C) and the grounding's cells (B, V, S)."""
 
     views: Tensor
     mask: Tensor | None
     concepts: Tensor | None
+    cells: Tensor | None
 
     def rows(self, images: Tensor) -> "TigerSight":
         """The images at these positions, one for each caption."""

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from capedit.errors import CapeditError
 from capedit.models.concepts import ConceptConfig
+from capedit.models.grounding import GroundingConfig
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 
@@ -44,4 +45,5 @@ def read_config(values: dict[str, Any]) -> TigerConfig:
         encoder[stream] = StreamConfig(**encoder[stream])
     known = {**values, "encoder": VilbertConfig(**encoder)}
     known["concepts"] = None if concepts is None else ConceptConfig(**concepts)
+    known["grounding"] = GroundingConfig(**values["grounding"]) if values.get("grounding") else None
     return TigerConfig(**known)

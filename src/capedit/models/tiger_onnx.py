@@ -15,8 +15,8 @@ from capedit.models.vilbert import TextInput, VisionInput
 
 OPSET = 17
 SEE_INPUTS = ("features", "boxes", "there")
-SEE_OUTPUTS = ("views", "mask", "concepts")
-READ_INPUTS = ("ids", "there", "views", "mask", "concepts", "role", "rows", "columns")
+SEE_OUTPUTS = ("views", "mask", "concepts", "cells")
+READ_INPUTS = ("ids", "there", "views", "mask", "concepts", "cells", "role", "rows", "columns")
 READ_OUTPUTS = ("delete", "add", "match", "words")
 
 
@@ -25,11 +25,12 @@ class _See(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, features: Tensor, boxes: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, features: Tensor, boxes: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         sight = self.model.see(VisionInput(features, boxes, there))
         assert sight.mask is not None
-        concepts = features.new_zeros(features.shape[0], 2, 0) if sight.concepts is None else sight.concepts
-        return sight.views, sight.mask, concepts
+        nothing = features.new_zeros(features.shape[0], 2, 0)
+        concepts, cells = (nothing if part is None else part for part in (sight.concepts, sight.cells))
+        return sight.views, sight.mask, concepts, cells
 
 
 class _Read(nn.Module):
@@ -47,16 +48,23 @@ class _Read(nn.Module):
         views: Tensor,
         mask: Tensor,
         concepts: Tensor,
+        cells: Tensor,
         role: Tensor,
         rows: Tensor,
         columns: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         model = self.model
-        sight = TigerSight(views, mask, None if model.config.concepts is None else concepts)
-        vector = None if model.role is None else model.role(role)
-        x = model.read(self.trunk, vector, TextInput(ids, there), sight)
+        sight = TigerSight(
+            views,
+            mask,
+            None if model.config.concepts is None else concepts,
+            None if model.config.grounding is None else cells,
+        )
+        text = TextInput(ids, there)
+        vector, grounds = None if model.role is None else model.role(role), model.ground(text, sight)
+        x = model.read(self.trunk, vector, text, sight, grounds)
         nothing = x.new_zeros(x.shape[0])
-        match = model.matching(x) if Module.DELETE in self.serves else None
+        match = model.matching(x, grounds) if Module.DELETE in self.serves else None
         words = model.words_at(x, sight, rows, columns) if Module.INSERT in self.serves else x.new_zeros(0, 0)
         return (
             self._tags(Module.DELETE, x, nothing),
@@ -84,7 +92,7 @@ def export_tiger(model: Tiger, folder: Path) -> list[Path]:
     seen_axes = {name: {0: "images"} for name in SEE_OUTPUTS}
     _export(see, (features, boxes, there), files[0], SEE_INPUTS, SEE_OUTPUTS, images | seen_axes)
     with torch.no_grad():
-        views, mask, concepts = see(features, boxes, there)
+        views, mask, concepts, cells = see(features, boxes, there)
     width = views.dim() - 2 if encoder.vision_reads_text is False else 2  # where the number of visual tokens stands
     axes = {
         "ids": {0: "captions", 1: "length"},
@@ -92,6 +100,7 @@ def export_tiger(model: Tiger, folder: Path) -> list[Path]:
         "views": {0: "captions", width: "tokens"},
         "mask": {0: "captions", 1: "tokens"},
         "concepts": {0: "captions"},
+        "cells": {0: "captions", 1: "tokens"},
         "rows": {0: "masks"},
         "columns": {0: "masks"},
         "delete": {0: "captions", 1: "length"},
@@ -103,7 +112,7 @@ def export_tiger(model: Tiger, folder: Path) -> list[Path]:
     place = torch.tensor([1])
     for trunk in model.encoders:
         files.append(folder / f"read-{trunk}.onnx")
-        inputs = (ids, text_there, views, mask, concepts, torch.tensor(0), place * 0, place)
+        inputs = (ids, text_there, views, mask, concepts, cells, torch.tensor(0), place * 0, place)
         _export(_Read(model, trunk), inputs, files[-1], READ_INPUTS, READ_OUTPUTS, axes)
     return files
 

@@ -26,8 +26,8 @@ class TorchModules:
         sight = self.model.see(VisionInput(torch.from_numpy(images.features), torch.from_numpy(images.boxes), there))
         assert sight.mask is not None
         nothing = np.zeros((len(images.counts), 2, 0), np.float32)
-        concepts = nothing if sight.concepts is None else sight.concepts.numpy()
-        return Seen(sight.views.numpy(), sight.mask.numpy(), concepts)
+        concepts, cells = (nothing if part is None else part.numpy() for part in (sight.concepts, sight.cells))
+        return Seen(sight.views.numpy(), sight.mask.numpy(), concepts, cells)
 
     @torch.no_grad()
     def delete(self, text: Text, seen: Seen) -> tuple[Floats, Floats | None]:
@@ -50,8 +50,8 @@ def _text(text: Text) -> TextInput:
 
 
 def _sight(seen: Seen) -> TigerSight:
-    concepts = torch.from_numpy(seen.concepts) if seen.concepts.shape[-1] else None
-    return TigerSight(torch.from_numpy(seen.views), torch.from_numpy(seen.mask), concepts)
+    concepts, cells = (torch.from_numpy(part) if part.shape[-1] else None for part in (seen.concepts, seen.cells))
+    return TigerSight(torch.from_numpy(seen.views), torch.from_numpy(seen.mask), concepts, cells)
 
 
 def _over_keep(tags: Tensor) -> Floats:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from capedit.errors import CapeditError
+from capedit.models.draft import Draft
 
 PAD, UNKNOWN, START, END, MASK = range(5)
 SPECIALS = ("[PAD]", "[UNK]", "[START]", "[END]", "[MASK]")
@@ -35,6 +36,14 @@ class Vocabulary:
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         return [self._ids.get(token, UNKNOWN) for token in tokens]
+
+    def draft(self, words: Sequence[str]) -> Draft:
+        """A caption in the units that the model reads: here, whole words."""
+        return Draft.of(words)
+
+    def joins(self, token: str) -> bool:
+        """Whether a token is no word of its own, but goes on with the one before it."""
+        return False
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.words[len(SPECIALS) :], ensure_ascii=False) + "\n", encoding="utf-8")

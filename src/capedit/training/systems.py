@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -91,16 +91,22 @@ class SystemTask:
         return self._examine(self._system)
 
 
+class Edits(Protocol):
+    """All that an examination asks of a system."""
+
+    def edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]: ...
+
+
 class SystemExamination:
     """Questions about images of a feature store, for any of the systems."""
 
     def __init__(self, questions: Sequence[Question], store: FeatureStore) -> None:
         self.questions, self._store = list(questions), store
 
-    def __call__(self, system: System) -> dict[str, float]:
+    def __call__(self, system: Edits) -> dict[str, float]:
         return self.evaluate(self.outcomes(system)).scores
 
-    def outcomes(self, system: System, captions: Sequence[Sequence[str]] | None = None) -> list[Outcome]:
+    def outcomes(self, system: Edits, captions: Sequence[Sequence[str]] | None = None) -> list[Outcome]:
         """What the system makes of the questions' references, or of other captions, one for each question."""
         given = [question.reference for question in self.questions] if captions is None else captions
         order = sorted(range(len(given)), key=lambda at: len(given[at]))  # like lengths together

@@ -110,8 +110,8 @@ class TigerTask:
         return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def rate_factor(self, parameter: str) -> float:
-        if parameter.startswith("concepts."):
-            return 0.0  # trained with the image encoder, on more images than have pairs
+        if parameter.startswith(("concepts.", "grounding.")):
+            return 0.0  # trained before, on more images than have pairs
         return self._training.body_rate if parameter.startswith("encoders.") else 1.0
 
     def evaluate(self) -> Mapping[str, float]:

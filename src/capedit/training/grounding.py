@@ -1,0 +1,128 @@
+"""Train the grounding by contrast."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from capedit.models.decoding import frame, pad_rows
+from capedit.models.grounding import Grounding
+from capedit.models.vilbert import TextInput, VisionInput
+from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from capedit.training.examination import Question, area_under_curve
+from capedit.training.pairs import Lesson
+from capedit.training.task import LossTerm
+from capedit.vision import FeatureStore
+
+WORD_NOISE = 0.05
+"""Share of words hidden in training, so that no caption hangs on one word."""
+
+
+class Batch(NamedTuple):
+    """Images; a right caption of each (the first captions), then wrong captions of some (the rest)."""
+
+    vision: VisionInput
+    text: TextInput
+
+
+class GroundingTask:
+    """An example is an image, with one of its captions and, where there is one, a wrong caption."""
+
+    name = "grounding"
+    metric = "AUC"
+
+    def __init__(
+        self,
+        model: Grounding,
+        vocabulary: Vocabulary,
+        lesson: Lesson,
+        store: FeatureStore,
+        questions: Sequence[Question],
+    ) -> None:
+        self._model, self._vocabulary, self._store, self._questions = model, vocabulary, store, questions
+        self._lesson = lesson
+        self._images = [image for image, captions in lesson.right.items() if captions]
+        self._wrong: dict[str, list[list[int]]] = {}
+        for pair in lesson.pairs:
+            if pair.source != pair.target:
+                self._wrong.setdefault(pair.image, []).append(pair.source)
+
+    @property
+    def model(self) -> Grounding:
+        return self._model
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def fingerprint(self) -> str:
+        parts = [self._lesson.fingerprint(), self._store.header.encoder_hash, json.dumps(asdict(self._model.config))]
+        return sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def rate_factor(self, parameter: str) -> float:
+        return 1.0
+
+    def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
+        images = [self._images[index] for index in indices]
+        step = int(rng.integers(2**32))
+        right, wrong = [], []
+        for index, image in zip(indices, images, strict=True):
+            draw = np.random.default_rng([step, int(index)])
+            right.append(_hidden(_one_of(self._lesson.right[image], draw), draw))
+            if image in self._wrong:
+                wrong.append(_hidden(_one_of(self._wrong[image], draw), draw))
+        return Batch(see(self._store, images), _text([*right, *wrong]))
+
+    def loss_weights(self, batch: Batch) -> Mapping[str, float]:
+        return {"contrast": float(len(batch.vision.features))}
+
+    def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
+        model, images = self._model, len(batch.vision.features)
+        scores = model.fit(model.words(batch.text), model.cells(batch.vision)) * model.log_scale.exp()  # (C, I)
+        own = torch.arange(images)
+        to_caption = nn.functional.cross_entropy(scores.T, own, reduction="sum")
+        to_image = nn.functional.cross_entropy(scores[:images], own, reduction="sum")
+        return {"contrast": LossTerm((to_caption + to_image) / 2)}
+
+    def evaluate(self) -> Mapping[str, float]:
+        """How well wrong captions are told from right ones, over all and image by image."""
+        wrong, right = (self._scores([q[1 + at] for q in self._questions]) for at in (0, 1))
+        return {"AUC": area_under_curve(right, wrong), "paired": float((right > wrong).mean())}
+
+    def _scores(self, captions: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        found = []
+        for start in range(0, len(captions), 256):
+            part = slice(start, start + 256)
+            text = frame(captions[part], self._vocabulary)
+            words = self._model.words(TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask)))
+            cells = self._model.cells(see(self._store, [q.image for q in self._questions[part]]))
+            found.append(self._model.evidence(words, cells)[1].numpy())
+        return np.concatenate(found).astype(np.float64)
+
+
+def see(store: FeatureStore, images: Sequence[str]) -> VisionInput:
+    """Images of a store as a network takes them."""
+    tokens = store.batch(images)
+    there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
+    mask = None if bool(there.all()) else there
+    return VisionInput(torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), mask)
+
+
+def _text(captions: Sequence[Sequence[int]]) -> TextInput:
+    text = pad_rows([[START, *caption, END] for caption in captions])
+    ids: Tensor = torch.from_numpy(text.ids)
+    return TextInput(ids, ids != PAD)
+
+
+def _one_of(captions: Sequence[list[int]], rng: np.random.Generator) -> list[int]:
+    return captions[int(rng.integers(len(captions)))]
+
+
+def _hidden(caption: list[int], rng: np.random.Generator) -> list[int]:
+    hide = rng.random(len(caption)) < WORD_NOISE
+    return [UNKNOWN if h and word > MASK else word for word, h in zip(caption, hide, strict=True)]
