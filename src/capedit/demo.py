@@ -1,24 +1,42 @@
-"""`make demo`: what an edit looks like. There is no model yet, so it shows the gold edit of a caption pair."""
+"""`make demo`: the bundled model edits wrong captions of real photographs, and shows every step."""
 
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import typer
 
-from capedit.edits import count_trace, expand, gold_script, render_plain, render_terminal
-from capedit.edits.tokens import tokenize
+from capedit.edits import render_plain, render_terminal
+from capedit.editing import Editor
+from capedit.errors import MissingExtraError
 
-PAIRS = [
-    ("A dog lies on a sofa.", "A black cat lies on a red sofa."),
-    ("Two men are riding horses on the beach.", "A woman is riding a brown horse in the snow."),
+CAPTIONS = [
+    ("chelsea.png", "A dog lies on a sofa."),
+    ("chelsea.png", "A close up of a cat."),
+    ("coffee.png", "A plate of pizza on a wooden table."),
+    ("rocket.jpg", "A train is traveling down the tracks at night."),
+    ("astronaut.png", "A man in a red shirt holding a tennis racket."),
+    ("motorcycle_left.png", "A bicycle parked in a garage."),
 ]
+"""Photographs inside scikit-image's wheel, with what someone might have written by mistake, and one right caption."""
+
+
+def photographs() -> Path:
+    """The folder of the sample photographs."""
+    found = find_spec("skimage")
+    if found is None or found.origin is None:
+        raise MissingExtraError("the photographs of the demo", "demo")
+    return Path(found.origin).parent / "data"
 
 
 def main() -> None:
+    folder, editor = photographs(), Editor.load()
     render = render_terminal if sys.stdout.isatty() else render_plain
-    for reference, target in PAIRS:
-        trace = expand(gold_script(tokenize(reference), tokenize(target)))
-        typer.echo(render(trace))
-        typer.echo(f"{count_trace(trace).total} steps, {trace.insertion_rounds} rounds\n")
+    edits = editor.edit_many((folder / name, caption) for name, caption in CAPTIONS)
+    for (name, _), edit in zip(CAPTIONS, edits, strict=True):
+        typer.echo(f"{name}\n{render(edit.trace)}")
+        fits = "" if edit.fits is None else f"; the original fits with {edit.fits:.0%}"
+        typer.echo(f"-> {edit.caption}  ({edit.steps} steps, confidence {edit.confidence:.0%}{fits})\n")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ RECIPE = {
         "shared": True,
         "concepts_shown": 3,
         "matching": True,
+        "grounding": {"width": 16, "heads": 2, "inner": 16, "space": 8},
     },
+    "grounding": {"steps": 4, "batch_size": 8},
     "knobs": {"rounds": 2},
     "stages": [
         {"name": "captions", "captions": True, "train": {"steps": 4, "batch_size": 8}, "tiger": {"holes": 1.0}},

@@ -45,7 +45,9 @@ def train(
     keys = ImageKeys(store)
     material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)
     with join_workers() as workers, progress_bar() as progress:
-        bars = {stage.name: progress.add_task(stage.name, total=stage.train.steps) for stage in recipe.stages}
+        steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
+        steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
+        bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
 
         def watch(stage: str, step: Progress) -> None:
             show_training(progress, bars[stage], stage)(step)

@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Lesson:
-    """All that is trained on: pairs, and for their images the captions that are known to be right."""
+    """All that is trained on: pairs, and the captions that are known to be right, of their images and of others."""
 
     pairs: Sequence[Pair]
     right: Mapping[str, Sequence[list[int]]]
@@ -40,7 +40,7 @@ class Lesson:
         right: Iterable[tuple[str, Tokens]],
         vocabulary: Vocabulary,
     ) -> "Lesson":
-        """From (image, reference, target) and (image, caption); right captions of images without a pair are dropped."""
+        """From (image, reference, target) and (image, caption)."""
         pairs = [
             Pair(image, vocabulary.encode(source), vocabulary.encode(target))
             for image, source, target in edits
@@ -48,8 +48,8 @@ class Lesson:
         ]
         known: dict[str, list[list[int]]] = {pair.image: [] for pair in pairs}
         for image, caption in right:
-            if image in known and len(caption) <= MAX_WORDS:
-                known[image].append(vocabulary.encode(caption))
+            if len(caption) <= MAX_WORDS:
+                known.setdefault(image, []).append(vocabulary.encode(caption))
         return cls(pairs, known)
 
     def right_caption(self, pair: Pair, rng: np.random.Generator) -> list[int]:
@@ -61,6 +61,7 @@ class Lesson:
         digest = sha256()
         for pair in self.pairs:
             digest.update(repr(pair).encode())
+        digest.update(str(sum(map(len, self.right.values()))).encode())
         return digest.hexdigest()[:16]
 
 

@@ -38,6 +38,8 @@ class Recipe:
     knobs: Mapping[str, Any]
     """How the model is used when it is examined, and by default after."""
     stages: tuple[Stage, ...]
+    grounding: TrainConfig | None = None
+    """How the grounding is trained before all stages, if the shape has one."""
 
     @classmethod
     def load(cls, name: str | Path) -> "Recipe":
@@ -57,7 +59,8 @@ class Recipe:
                 )
                 for stage in told["stages"]
             )
-            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages)
+            grounding = TrainConfig(**told["grounding"]) if "grounding" in told else None
+            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages, grounding)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
 
@@ -66,7 +69,8 @@ class Recipe:
         if steps is None:
             return self
         stages = (replace(s, train=replace(s.train, steps=steps, evaluate_every=steps)) for s in self.stages)
-        return replace(self, stages=tuple(stages))
+        grounding = self.grounding and replace(self.grounding, steps=steps, evaluate_every=steps)
+        return replace(self, stages=tuple(stages), grounding=grounding)
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""
@@ -74,4 +78,6 @@ class Recipe:
         told = {**self.shape, "encoder": encoder}
         shown = told.pop("concepts_shown", 0)
         told["concepts"] = {"words": concepts, "shown": shown} if concepts and shown else None
+        if self.grounding is not None:
+            told["grounding"] = {"vocabulary": vocabulary, "feature_width": feature_width, **told["grounding"]}
         return read_config(told)

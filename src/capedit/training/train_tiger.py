@@ -14,8 +14,10 @@ from capedit.models.tiger import Tiger
 from capedit.models.tiger_files import save_tiger
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.checkpoint import load_checkpoint, load_into
+from capedit.training.config import TrainConfig
 from capedit.training.distributed import Workers
 from capedit.training.examination import Examination, Question
+from capedit.training.grounding import GroundingTask
 from capedit.training.loop import Progress, fit
 from capedit.training.material import Material
 from capedit.training.pairs import Lesson
@@ -66,6 +68,8 @@ def train_tiger(
         ready.vocabulary.save(out / "vocabulary.json")
         described = {**asdict(recipe), "examined on": len(ready.examination.questions)}
         (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    if recipe.grounding is not None:
+        ground(ready, recipe.grounding, out / "grounding", workers, lambda progress: watch("grounding", progress))
     for stage in recipe.stages:
         main(ready, stage, out / stage.name, workers, lambda progress, name=stage.name: watch(name, progress))  # type: ignore[misc]
     if leads:
@@ -101,6 +105,18 @@ def setup(
         model.concepts.load(concepts.weight, concepts.bias, concepts.prior)
     chosen = questions[:: max(1, len(questions) // EXAMINED)]
     return Setup(model, vocabulary, material, store, Examination(chosen, store, Knobs(**recipe.knobs)))
+
+
+def ground(
+    ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
+) -> None:
+    """Before all stages: the evidence that TIger will read, learned on all captioned images."""
+    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
+    model = ready.model.grounding
+    task = GroundingTask(model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
+    fit(task, config, out, workers=workers, watch=watch)
+    best = out / "best.safetensors"
+    load_into(model, load_checkpoint(best).tensors, best)
 
 
 def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[Progress], None]) -> None:
