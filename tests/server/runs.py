@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 
 from capedit.data import open_dataset
@@ -73,7 +73,11 @@ def write_run(
 ) -> Path:
     """A finished run; gives its output, beside which the log stands."""
     out = folder / "fixed.jsonl"
-    rows = [edit_row(row, *edit) for row, edit in zip(count(), proposals, strict=False)]
+    known = {edit: edit_row(0, *edit) for edit in set(proposals)}
+    rows = [
+        replace(known[edit], row=row, index=row, id=row, place=f"line {row + 1}", image_path=f"{row}.png")
+        for row, edit in enumerate(proposals)
+    ]
     source = folder / "raw.jsonl"
     source.write_text("".join(_line(row, row.original) for row in rows))
     out.write_text("".join(_line(row, row.caption) for row in rows))

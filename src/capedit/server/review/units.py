@@ -64,15 +64,26 @@ def _unit(operations: Sequence[EditOperation], deleted: list[int], added: list[i
 
 
 def decided_script(operations: Sequence[EditOperation], units: Sequence[Unit], accepted: Sequence[bool]) -> Script:
-    """The edit with its rejected units undone."""
-    undone = {at for unit, yes in zip(units, accepted, strict=True) if not yes for at in unit.operations}
-    kept = []
+    """The edit with its rejected units undone.
+
+    Unit by unit, so that of neighbours one can be taken and the other left: the word that stays keeps its place among
+    the words that come.
+    """
+    unit_of = {at: number for number, unit in enumerate(units) for at in unit.operations}
+    made: list[Operation] = []
+    done: set[int] = set()
     for at, operation in enumerate(operations):
-        if at not in undone:
-            kept.append(Operation(operation.op, operation.token, operation.probability))
-        elif operation.op is Op.DELETE:
-            kept.append(Operation(Op.KEEP, operation.token))
-    return Script(kept)
+        number = unit_of.get(at)
+        if number is None:
+            made.append(Operation(operation.op, operation.token, operation.probability))
+        elif number not in done:
+            done.add(number)
+            parts = [operations[place] for place in units[number].operations]
+            if accepted[number]:
+                made.extend(Operation(part.op, part.token, part.probability) for part in parts)
+            else:
+                made.extend(Operation(Op.KEEP, part.token) for part in parts if part.op is Op.DELETE)
+    return Script(made)
 
 
 def decided_caption(
