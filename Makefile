@@ -23,7 +23,11 @@ $(VENV)/.dev: $(VENV)/.core
 	$(PIP) install -e '.[train,spice,dev]'
 	touch $@
 
-demo: $(VENV)/.core  ## edit captions of real photographs
+$(VENV)/.demo: $(VENV)/.core
+	$(PIP) install -e '.[demo]'
+	touch $@
+
+demo: $(VENV)/.demo  ## edit captions of real photographs
 	$(BIN)/python -m capedit.demo
 
 test: $(VENV)/.dev lint  ## lint, types and all tests
