@@ -6,7 +6,7 @@ ONNX files or a `weights.safetensors`. Nothing in it can run code.
 
 import json
 from dataclasses import dataclass, fields
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,7 +78,8 @@ def folder_hash(folder: Path) -> str:
     digest = sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix != ".md":
-            digest.update(path.name.encode() + b"\0" + sha256(path.read_bytes()).digest())
+            with path.open("rb") as file:  # weights may be larger than memory
+                digest.update(path.name.encode() + b"\0" + file_digest(file, "sha256").digest())
     return digest.hexdigest()[:12]
 
 

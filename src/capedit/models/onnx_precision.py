@@ -1,22 +1,15 @@
 """Smaller ONNX files: weights in 16 bits, or matrix products in 8."""
 
-from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from capedit.models.bits import Bits as Bits
+
 LARGE = 1024
 """Smaller tensors stay as they are: there is nothing to gain, and norms and biases are best left exact."""
-
-
-class Bits(StrEnum):
-    """How weights are kept."""
-
-    FLOAT32 = "fp32"
-    FLOAT16 = "fp16"
-    INT8 = "int8"
 
 
 def shrink(path: Path, bits: Bits) -> None:
@@ -52,6 +45,50 @@ def compute_in_8_bits(path: Path) -> None:
     path.replace(wide)
     try:
         quantize_dynamic(wide, path, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul"])
-        store_in_16_bits(path)  # what is no matrix product: the embedding tables
+        _look_up_in_8_bits(path)
+        store_in_16_bits(path)  # what is neither
     finally:
         wide.unlink()
+
+
+def _look_up_in_8_bits(path: Path) -> None:
+    """Embedding tables in 8 bits, a scale for each row; only the rows that are looked up are widened."""
+    model = onnx.load(path)
+    graph = model.graph
+    tables = {tensor.name: tensor for tensor in graph.initializer if _is_table(tensor, graph)}
+    nodes = []
+    for node in graph.node:
+        if node.op_type != "Gather" or node.input[0] not in tables:
+            nodes.append(node)
+            continue
+        table, ids, rows = node.input[0], node.input[1], node.output[0]
+        nodes += [
+            helper.make_node("Gather", [f"{table}.numbers", ids], [f"{rows}.numbers"]),
+            helper.make_node("Gather", [f"{table}.scales", ids], [f"{rows}.scales"]),
+            helper.make_node("Cast", [f"{rows}.numbers"], [f"{rows}.wide"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [f"{rows}.wide", f"{rows}.scales"], [rows]),
+        ]
+    for name, tensor in tables.items():
+        values = numpy_helper.to_array(tensor)
+        scales = np.maximum(np.abs(values).max(1, keepdims=True), 1e-8).astype(np.float32) / 127
+        numbers = np.round(values / scales).astype(np.int8)
+        graph.initializer.remove(tensor)
+        graph.initializer.extend(
+            [numpy_helper.from_array(numbers, f"{name}.numbers"), numpy_helper.from_array(scales, f"{name}.scales")]
+        )
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.save(model, path)
+
+
+def _is_table(tensor: onnx.TensorProto, graph: onnx.GraphProto) -> bool:
+    """Whether a tensor is only ever looked up by row."""
+    if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) != 2 or np.prod(tensor.dims) < LARGE:
+        return False
+    users = [node for node in graph.node if tensor.name in node.input]
+    return bool(users) and all(
+        node.op_type == "Gather"
+        and node.input[0] == tensor.name
+        and all(attribute.i == 0 for attribute in node.attribute if attribute.name == "axis")
+        for node in users
+    )

@@ -97,6 +97,8 @@ def import_published(files: Mapping[Module, Path], config: TigerConfig, rows: Se
     `rows` tells the order of word pieces wanted, by their rows in the published table: a vocabulary here puts its
     special tokens first, and BERT's has them at 0 and 100 to 103.
     """
+    if config != TigerConfig(config.encoder):
+        raise CapeditError("the published network has three encoders, and neither concepts, grounding nor matching")
     if sorted(rows) != list(range(config.encoder.vocabulary)):
         raise CapeditError(f"the vocabulary has {len(rows)} pieces, the network {config.encoder.vocabulary}")
     with torch.device("meta"):  # no memory for weights that are thrown away at once

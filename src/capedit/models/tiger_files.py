@@ -15,6 +15,19 @@ from capedit.models.grounding import GroundingConfig
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 
+SHAPES = Path(__file__).parent / "configs"
+"""Shapes that come with the package."""
+
+
+def named_config(name: str | Path) -> TigerConfig:
+    """A shape that comes with the package, or the one in a JSON file."""
+    path = Path(name) if str(name).endswith(".json") else SHAPES / f"{name}.json"
+    try:
+        return read_config(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        known = ", ".join(sorted(found.stem for found in SHAPES.glob("*.json")))
+        raise CapeditError(f"shape {name}: neither one of {known} nor a JSON file of a shape ({error!r})") from error
+
 
 def save_tiger(model: Tiger, path: Path) -> None:
     tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
