@@ -49,15 +49,17 @@ def reproduce(
         Workshop(scale, benchmark, out / "work", spice=spice, workers=workers, watch=watch) for benchmark in benchmarks
     ]
     kept = out / "tables" / _identity(shops)
+    if workers.world > 1:  # processes train together; then one of them measures, and nobody waits for it
+        for number in tables:
+            _prepare(number, shops)
+        if not workers.leads:
+            return None
     page = None
     for number in tables:
-        for shop in shops:
-            if shop.benchmark.name in PLANS[number].benchmarks:
-                for model in PLANS[number].models:
-                    shop.prepare(model)
-        if workers.leads:
-            _keep(number, shops, kept)
-            page = write_report(Report(_tables(kept), conditions(shops), _examples(shops, images)), out)
+        if workers.world == 1:
+            _prepare(number, shops)
+        _keep(number, shops, kept)
+        page = write_report(Report(_tables(kept), conditions(shops), _examples(shops, images)), out)
     return page
 
 
@@ -92,6 +94,13 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
 def _identity(shops: Sequence[Workshop]) -> str:
     told = [shop.folder.name + ("" if shop.spice is None else shop.spice.kind) for shop in shops]
     return f"{shops[0].scale.name}-{sha256(repr(told).encode()).hexdigest()[:12]}"
+
+
+def _prepare(number: int, shops: Sequence[Workshop]) -> None:
+    for shop in shops:
+        if shop.benchmark.name in PLANS[number].benchmarks:
+            for model in PLANS[number].models:
+                shop.prepare(model)
 
 
 def _keep(number: int, shops: Sequence[Workshop], folder: Path) -> None:

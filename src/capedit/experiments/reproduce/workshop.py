@@ -82,6 +82,7 @@ class Workshop:
         if self.workers.leads:
             notes = {**notes, "steps": train.steps, "seconds": time.perf_counter() - start}
             (out / "finished.json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+        self.workers.agree(True)  # nobody asks whether it is ready before it is
 
     def is_ready(self, model: Model) -> bool:
         return (self.folder / name_of(model) / "finished.json").exists()

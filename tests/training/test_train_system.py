@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from capedit.errors import CapeditError
+from capedit.models.systems import load_system, name_of
+from capedit.training import TrainConfig
+from capedit.training.material import Material
+from capedit.training.systems import vision_of
+from capedit.training.train_system import SystemRecipe, train_system
+from tests.training.made import VOCABULARY, made_pairs, made_store, questions
+
+PAIRS = made_pairs(12)
+MATERIAL = Material([(image, tuple(source), tuple(target)) for image, source, target in PAIRS[:8]], [])
+TRAIN = TrainConfig(steps=2, batch_size=4, learning_rate=0.01, evaluate_every=2, checkpoint_every=2)
+ENCODER = {
+    "text": {"width": 16, "layers": 1, "heads": 2, "inner": 16},
+    "vision": {"width": 16, "layers": 1, "heads": 2, "inner": 16},
+    "co_width": 16,
+    "co_heads": 2,
+    "positions": 40,
+}
+
+
+def test_what_is_trained_can_be_loaded(tmp_path: Path) -> None:
+    store, asked = made_store(tmp_path / "store", PAIRS), questions(PAIRS[8:])
+    recipe = SystemRecipe("v-lasertagger", {"encoder": ENCODER}, TRAIN, phrases=3)
+    trained = train_system(recipe, MATERIAL, asked, VOCABULARY, store, tmp_path / "out")
+    assert name_of(trained.system) == "v-lasertagger"
+    assert trained.notes["phrases"] == 3
+    assert trained.notes["pairs"] + trained.notes["pairs skipped"] == 8
+    assert trained.notes["pairs"] == pytest.approx(8 * trained.notes["% of pairs covered"] / 100)
+    vision, captions = vision_of(store.batch(["9"])), [PAIRS[9][1]]
+    loaded = load_system(tmp_path / "out" / "system.safetensors")
+    assert loaded.edit(vision, captions) == trained.system.edit(vision, captions)
+
+
+def test_images_of_the_questions_are_not_trained_on(tmp_path: Path) -> None:
+    store = made_store(tmp_path / "store", PAIRS)
+    recipe = SystemRecipe("updn", {"width": 8, "word_width": 8, "attention_width": 8}, TRAIN)
+    notes = train_system(recipe, MATERIAL, questions(PAIRS[6:9]), VOCABULARY, store, tmp_path / "out").notes
+    assert notes["pairs"] == 6
+    with pytest.raises(CapeditError, match="no image of any edit"):
+        train_system(recipe, MATERIAL, questions(PAIRS), VOCABULARY, store, tmp_path / "none")
+
+
+def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
+    store = made_store(tmp_path / "store", PAIRS)
+    with pytest.raises(CapeditError, match="'gpt': not one of updn"):
+        train_system(SystemRecipe("gpt", {}, TRAIN), MATERIAL, questions(PAIRS[8:]), VOCABULARY, store, tmp_path)
