@@ -117,3 +117,15 @@ def test_every_shape_exports_and_agrees_with_torch(tmp_path: Path, changes: dict
     pairs = [(picture, caption) for picture in PICTURES for caption in CAPTIONS]
     onnx, torch = ([edit.caption for edit in editor.edit_many(pairs)] for editor in editors)
     assert onnx == torch
+
+
+def test_support_says_where_a_word_can_be_seen(tmp_path: Path, editor: Editor) -> None:
+    found = editor.support(PICTURES[0], "A dog on the sofa.")
+    assert found is not None
+    assert found.words == ["a", "dog", "on", "the", "sofa"]
+    assert found.values.shape == (5, 5)
+    assert found.boxes.shape == (5, 5)
+    assert np.abs(found.values).max() <= 1 + 1e-5
+    again = tiny_editor(tmp_path, runtime=Runtime.TORCH).support(PICTURES[0], "A dog on the sofa.")
+    assert again is not None
+    np.testing.assert_allclose(found.values, again.values, atol=1e-4)

@@ -52,6 +52,9 @@ class Opinions:
                 logits[number, self.vocabulary.encode([word])[0]] = 20 - 2 * rank
         return logits
 
+    def support(self, text: Text, seen: Seen) -> Floats | None:
+        return None
+
     def _by_word(self, text: Text, logits: Mapping[str, float]) -> Floats:
         named = np.vectorize(lambda number: logits.get(self.vocabulary.words[number], -5.0))
         result: Floats = named(text.ids).astype(np.float32)

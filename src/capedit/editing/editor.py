@@ -1,7 +1,7 @@
 """The editor: load a model, edit one caption or many."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capedit.editing.bundle import BUNDLED, Bundle
 from capedit.editing.edit import Edit
 from capedit.edits.tokens import tokenize
 from capedit.errors import CapeditError, MissingExtraError
 from capedit.metrics.fluency import bundled_word_pairs, find_breaks
-from capedit.models.decoding import Knobs, decode
+from capedit.models.decoding import Knobs, decode, frame
 from capedit.models.runtime import Images, Modules, Seen
 from capedit.vision import ImageSource, VisualTokens, load_encoder
 from capedit.vision.encoder import Encoder
@@ -34,6 +35,15 @@ ROOM = 8
 
 class CaptionError(CapeditError):
     """A caption that cannot be edited."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """How well each word is supported by each visual token, from -1 to 1, and where the tokens are."""
+
+    words: list[str]
+    values: NDArray[np.float32]  # (words, tokens); the first token is the whole image
+    boxes: NDArray[np.float32]  # (tokens, 5)
 
 
 class Editor:
@@ -115,6 +125,13 @@ class Editor:
             Edit(caption, draft.trace(), draft.match, self.model)
             for caption, draft in zip(captions, drafts, strict=True)
         ]
+
+    def support(self, image: ImageSource, caption: str) -> Support | None:
+        """Where in the image each word of a caption can be seen, if the model can tell."""
+        tokens = self.encoder.encode([image])[0]
+        words = read_caption(caption, self.modules.max_words)
+        found = self.modules.support(frame([words], self.modules.vocabulary), self.see([tokens]))
+        return None if found is None else Support(words, found[0, 1:-1], tokens.boxes)
 
     def _chosen(self, knobs: dict[str, Any]) -> Knobs:
         try:

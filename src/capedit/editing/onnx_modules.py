@@ -63,6 +63,9 @@ class OnnxModules:
     def insert(self, text: Text, seen: Seen, rows: Ints, columns: Ints) -> Floats:
         return self._run(Role.INSERT, ["words"], text, seen, rows, columns)[0]
 
+    def support(self, text: Text, seen: Seen) -> Floats | None:
+        return self._run(Role.DELETE, ["support"], text, seen)[0] if seen.cells.shape[-1] else None
+
     def _run(
         self, role: Role, outputs: list[str], text: Text, seen: Seen, rows: Ints = _NOWHERE, columns: Ints = _NOWHERE
     ) -> list[Floats]:

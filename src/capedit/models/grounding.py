@@ -88,7 +88,11 @@ class Grounding(nn.Module):
         similar = torch.einsum("ctd,ivd->citv", words.places, cells).max(-1).values  # (C, I, T)
         return (similar * words.weights.unsqueeze(1)).sum(-1)
 
+    def similarity(self, words: Words, cells: Tensor) -> Tensor:
+        """How near each word is to each visual token of its image, (B, T, V): where it can be seen."""
+        return words.places @ cells.transpose(1, 2)
+
     def evidence(self, words: Words, cells: Tensor) -> tuple[Tensor, Tensor]:
         """For captions and their own images: each word's support (B, T), and the caption's (B,)."""
-        support = (words.places @ cells.transpose(1, 2)).max(-1).values  # (B, T)
+        support = self.similarity(words, cells).max(-1).values
         return support, (support * words.weights).sum(-1)

@@ -62,3 +62,6 @@ class Modules(Protocol):
 
     def insert(self, text: Text, seen: Seen, rows: Ints, columns: Ints) -> Floats:
         """Logits of the words (N, V) behind the N masks at these places."""
+
+    def support(self, text: Text, seen: Seen) -> Floats | None:
+        """How well each word is supported by each visual token (B, T, V), where the model can tell."""

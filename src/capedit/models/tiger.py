@@ -145,6 +145,10 @@ class Tiger(nn.Module):
         support, fit = self.grounding.evidence(self.grounding.words(text), sight.cells)
         return torch.stack([support, fit.unsqueeze(1).expand_as(support)], -1) * self.grounding.log_scale.exp()
 
+    def support(self, text: TextInput, sight: "TigerSight") -> Tensor | None:
+        """How well each word is supported by each visual token, (B, T, V), from -1 to 1: for people to look at."""
+        return None if sight.cells is None else self.grounding.similarity(self.grounding.words(text), sight.cells)
+
     def matching(self, x: Tensor, grounds: Tensor | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""
         if self.match is None:

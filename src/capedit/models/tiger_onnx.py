@@ -17,7 +17,7 @@ OPSET = 17
 SEE_INPUTS = ("features", "boxes", "there")
 SEE_OUTPUTS = ("views", "mask", "concepts", "cells")
 READ_INPUTS = ("ids", "there", "views", "mask", "concepts", "cells", "role", "rows", "columns")
-READ_OUTPUTS = ("delete", "add", "match", "words")
+READ_OUTPUTS = ("delete", "add", "match", "words", "support")
 
 
 class _See(nn.Module):
@@ -52,7 +52,7 @@ class _Read(nn.Module):
         role: Tensor,
         rows: Tensor,
         columns: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         model = self.model
         sight = TigerSight(
             views,
@@ -66,11 +66,13 @@ class _Read(nn.Module):
         nothing = x.new_zeros(x.shape[0])
         match = model.matching(x, grounds) if Module.DELETE in self.serves else None
         words = model.words_at(x, sight, rows, columns) if Module.INSERT in self.serves else x.new_zeros(0, 0)
+        support = model.support(text, sight)
         return (
             self._tags(Module.DELETE, x, nothing),
             self._tags(Module.ADD, x, nothing),
             nothing if match is None else match,
             words,
+            nothing if support is None else support,
         )
 
     def _tags(self, module: Module, x: Tensor, nothing: Tensor) -> Tensor:
@@ -107,6 +109,7 @@ def export_tiger(model: Tiger, folder: Path) -> list[Path]:
         "add": {0: "captions", 1: "length"},
         "match": {0: "captions"},
         "words": {0: "masks"},
+        "support": {0: "captions", 1: "length", 2: "tokens"} if model.config.grounding else {0: "captions"},
     }
     ids, text_there = torch.tensor([[2, 5, 6, 3], [2, 7, 3, 0]]), torch.tensor([[True] * 4, [True] * 3 + [False]])
     place = torch.tensor([1])

@@ -44,6 +44,11 @@ class TorchModules:
         result: Floats = logits.numpy()
         return result
 
+    @torch.no_grad()
+    def support(self, text: Text, seen: Seen) -> Floats | None:
+        found = self.model.support(_text(text), _sight(seen))
+        return None if found is None else found.numpy()
+
 
 def _text(text: Text) -> TextInput:
     return TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask))
