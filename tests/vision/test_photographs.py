@@ -9,6 +9,7 @@ from PIL import Image
 
 from capedit.vision.grid import GridEncoder
 from capedit.vision.image import load_image
+from capedit.vision.registry import encoder_path
 
 FOLDER = Path(str(files("skimage"))) / "data"
 PHOTOGRAPHS = {
@@ -31,7 +32,9 @@ def test_loading(name: str) -> None:
     assert image.size == PHOTOGRAPHS[name]
 
 
-def test_tokens_do_not_depend_on_batch_or_file_format(encoder: GridEncoder, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["tiny", "bundled"])
+def test_tokens_do_not_depend_on_batch_or_file_format(which: str, encoder: GridEncoder, tmp_path: Path) -> None:
+    encoder = encoder if which == "tiny" else GridEncoder(encoder_path(), threads=1)
     paths = [FOLDER / name for name in ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg", "camera.png")]
     batch = encoder.encode(paths)
     for path, tokens in zip(paths, batch, strict=True):

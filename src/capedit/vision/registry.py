@@ -9,8 +9,8 @@ from capedit.paths import cache_dir
 from capedit.vision.encoder import Encoder
 from capedit.vision.grid import GridEncoder
 
-BUNDLED = Path(__file__).parent / "weights"
-"""The encoder that comes with the package, the one `.onnx` file here."""
+BUNDLED = Path(__file__).parent / "weights" / "capedit-lite2.onnx"
+"""The encoder that comes with the package: EfficientNet-Lite2, fine-tuned on the words of captions."""
 
 # ImageNet encoders, built by `python -m capedit.models.efficientnet_onnx`.
 _CACHED = {
@@ -23,7 +23,7 @@ _CACHED = {
 def load_encoder(name: str = "default", *, grid: int | None = None, threads: int = 0) -> Encoder:
     """`default`, `lite0`, `lite1`, `lite2`, `clip:MODEL[:PRETRAINED]`, or the path of an `.onnx` file.
 
-    The default is the bundled encoder, and `lite0` in a checkout that has none.
+    The default is the bundled encoder; the others are ImageNet networks, to be built first.
     """
     if name.startswith("clip:"):
         if grid is not None:
@@ -37,10 +37,7 @@ def load_encoder(name: str = "default", *, grid: int | None = None, threads: int
 def encoder_path(name: str = "default") -> Path:
     """The ONNX file a name stands for."""
     if name == "default":
-        bundled = sorted(BUNDLED.glob("*.onnx"))
-        if bundled:
-            return bundled[0]
-        name = "lite0"
+        return BUNDLED
     if name.endswith(".onnx"):
         return Path(name)
     if name not in _CACHED:
