@@ -1,6 +1,5 @@
 """A small world to run in: a model that has learned nothing but is real in every part, photographs, captions."""
 
-import hashlib
 import io
 import json
 from collections.abc import Iterator
@@ -112,14 +111,6 @@ def write_world(folder: Path, name: str, format: str | None, count: int, *, scat
 def _inside(instance: Instance) -> ImageBytes:
     assert instance.image is not None
     return ImageBytes(instance.image.read(), instance.image.name)
-
-
-def tree(path: Path) -> dict[str, str]:
-    """Every file at or below a path, with a hash of its bytes; of a file, what is kept beside it too."""
-    roots = [path] if path.is_dir() else [path, path.with_name(path.name + ".capedit")]
-    files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
-    base = path if path.is_dir() else path.parent
-    return {str(f.relative_to(base)): hashlib.sha256(f.read_bytes()).hexdigest() for f in files if f.is_file()}
 
 
 def damaged_jpeg() -> bytes:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from capedit.data import DataError
 from capedit.data.atomic import staged_folder
 from capedit.pipeline.errors import writing
-from capedit.pipeline.guards import Change, Verdict, find_collapsed
+from capedit.pipeline.guards import Change, Verdict, find_collapsed, sentence
 from capedit.pipeline.log import FILE_ROWS, SCHEMA, EditRow, LogWriter, Status, to_table
 from capedit.pipeline.plan import Plan
 from capedit.pipeline.shards import Shard, part_file
@@ -81,9 +81,8 @@ def _changes(files: Iterable[Path]) -> Iterator[Change]:
         with pq.ParquetFile(file) as part:
             for batch in part.iter_batches(_BATCH, columns=["original", "refined", "status"]):
                 changed = batch.filter(pc.equal(batch.column("status").cast(pa.string()), Status.CHANGED.value))
-                yield from zip(
-                    changed.column("original").to_pylist(), changed.column("refined").to_pylist(), strict=True
-                )
+                sentences = map(sentence, changed.column("refined").to_pylist())
+                yield from zip(changed.column("original").to_pylist(), sentences, strict=True)
 
 
 def _ordered(files: Iterable[Path], scratch: Path) -> Iterator[pa.Table]:
@@ -114,11 +113,13 @@ def _settled(table: pa.Table, collapsed: Mapping[str, int], broken: Mapping[str,
     """With the verdicts that only the whole can give: on sentences that recur, and on files that break off."""
     status = table.column("status").cast(pa.string())
     reason, refined = table.column("reason"), table.column("refined")
-    changed = pc.equal(status, Status.CHANGED.value)
-    for text, count in collapsed.items():
-        hit = pc.and_(changed, pc.fill_null(pc.equal(refined, text), False))
+    if collapsed:
+        texts = zip(status.to_pylist(), refined.to_pylist(), strict=True)
+        counts = [collapsed.get(sentence(text)) if kind == Status.CHANGED else None for kind, text in texts]
+        told = [None if n is None else f"guard: {n} captions would become this sentence" for n in counts]
+        hit = pa.array([n is not None for n in counts])
         status = pc.if_else(hit, Status.HELD.value, status)
-        reason = pc.if_else(hit, f"guard: {count} captions would become this sentence", reason)
+        reason = pc.if_else(hit, pa.array(told, pa.string()), reason)
     for file, why in broken.items():
         hit = pc.equal(table.column("file").cast(pa.string()), file)
         status = pc.if_else(hit, Status.FAILED.value, status)

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 from capedit.editing import Edit
 from capedit.edits import Op
+from capedit.edits.tokens import tokenize
 from capedit.pipeline.log import Status
 from capedit.pipeline.settings import Limits, Treatment
 
@@ -42,7 +43,12 @@ def judge(edit: Edit, treatment: Treatment) -> Verdict:
 
 
 Change = tuple[str, str]
-"""The original and the refined text of a changed caption."""
+"""The original text of a changed caption, and the sentence that it becomes."""
+
+
+def sentence(refined: str) -> str:
+    """What a caption says, however it is spelled."""
+    return " ".join(tokenize(refined))
 
 
 def find_collapsed(changes: Callable[[], Iterator[Change]], limits: Limits) -> dict[str, int]:

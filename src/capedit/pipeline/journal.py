@@ -39,6 +39,11 @@ class Journal:
         """The dataset as it was."""
         return replace(self._source, path=str(self._originals / relative(Path(self._source.path), self._live)))
 
+    def kept(self, name: str) -> Path | None:
+        """The original of a file, if it is kept here."""
+        path = self._originals / name
+        return path if name in self.hashes and path.exists() else None
+
     def keep(self, names: Iterable[str]) -> None:
         """Have these files in the journal, on the disk, before any of them changes."""
         new = [name for name in names if name not in self.hashes]

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -68,32 +67,35 @@ def final_captions(
                 yield NewCaption(record["row"], record["file"], record["index"], original, said)
 
 
-def matched(
-    instances: Iterable[Instance], captions: Iterator[NewCaption], base: Path
-) -> Iterator[tuple[Instance, NewCaption | None]]:
+Matched = Iterator[tuple[Instance, NewCaption | None]]
+
+
+def matched(instances: Iterable[Instance], captions: Iterator[NewCaption], base: Path) -> Matched:
     """Instances in the order of their dataset, each with the new caption that is meant for it."""
-    name = lru_cache(maxsize=64)(lambda file: relative(file, base))
     new = next(captions, None)
     for instance in instances:
         origin = instance.origin
-        if new is not None and origin is not None and new.index == origin.index and new.file == name(origin.file):
-            if instance.reference not in (new.original, new.caption):
-                raise RunError(f"{origin.file}, {origin.place}: the caption has changed since the run read it")
+        if new is None or origin is None or (new.index, new.file) != (origin.index, relative(origin.file, base)):
+            yield instance, None
+        else:
             yield instance, new
             new = next(captions, None)
-        else:
-            yield instance, None
     if new is not None:
-        raise RunError(
-            f"{base / new.file}: record {new.index + 1} is gone; the dataset has changed since the run read it"
-        )
+        raise RunError(f"{base / new.file}: record {new.index + 1} is gone since the run read it")
 
 
-def with_captions(instances: Iterable[Instance], captions: Iterator[NewCaption], base: Path) -> Iterator[Instance]:
-    """All instances, those with a new caption revised."""
-    return (
-        one if new is None else one.revised(reference=new.caption) for one, new in matched(instances, captions, base)
-    )
+def as_read(both: Matched) -> Matched:
+    """The same, of a dataset that must still say what it said when the run read it."""
+    for instance, new in both:
+        if new is not None and instance.reference != new.original:
+            where = f"{instance.origin.file}, {instance.origin.place}" if instance.origin else f"{instance.id}"
+            raise RunError(f"{where}: the caption has changed since the run read it")
+        yield instance, new
+
+
+def revised(both: Matched) -> Iterator[Instance]:
+    """All instances, with new captions where there are any."""
+    return (one if new is None else one.revised(reference=new.caption) for one, new in both)
 
 
 class Handling(StrEnum):
@@ -145,9 +147,9 @@ class WriteFile:
         with writing(Path(self.target)):
             staging.mkdir(parents=True, exist_ok=True)
             if first is not None:  # a file without changes is not even read: it may be unreadable
-                both = matched(self._instances(dataset), chain([first], captions), base)
-                revised = (one.revised(reference=new.caption) for one, new in both if new is not None)
-                for file, group in groupby(revised, key=_file):
+                both = as_read(matched(self._instances(dataset), chain([first], captions), base))
+                changed = revised(pair for pair in both if pair[1] is not None)
+                for file, group in groupby(changed, key=_file):
                     name = relative(file, base)
                     staged = _staged(staging, self.number, file)
                     dataset.format.rewrite(file, group, staged, dataset.reading(_ignore))

@@ -31,8 +31,9 @@ from capedit.pipeline.output import (
     changed_files,
     companions,
     final_captions,
+    matched,
+    revised,
     rows_by_file,
-    with_captions,
     write_companions,
     write_units,
 )
@@ -82,6 +83,8 @@ class Run:
         if row.image_path is None:
             return _image_inside(self._records(), row)
         path = self.out.parent / row.image_path
+        if row.image_offset is not None and self.manifest.in_place:
+            path = self.journal.kept(row.file) or path  # in the shard as it is now, images may have moved
         try:
             with path.open("rb") as file:
                 file.seek(row.image_offset or 0)
@@ -117,7 +120,7 @@ class Run:
         """Write all captions elsewhere, in any format: those of the output, and `captions` where it says otherwise."""
         dataset = self._records()
         said = final_captions(self.log, {**self.decided, **(captions or {})})
-        instances = with_captions(dataset, said, base_folder(dataset))
+        instances = revised(matched(dataset, said, base_folder(dataset)))
         with writing(Path(path)):
             return write_dataset(instances, path, format, template=dataset)
 

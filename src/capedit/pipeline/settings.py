@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -123,6 +124,7 @@ def base_folder(dataset: Dataset) -> Path:
     return Path(os.path.commonpath([file.parent for file in dataset.files]))
 
 
+@lru_cache(maxsize=1024)
 def relative(file: Path, base: Path) -> str:
     """A path as a run writes it down: from `base`, with slashes."""
     return Path(os.path.relpath(file, base)).as_posix()

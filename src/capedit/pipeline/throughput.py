@@ -27,7 +27,7 @@ from capedit.data import Dataset, ImageFile, Instance, open_dataset, write_datas
 from capedit.errors import MissingExtraError
 from capedit.pipeline.engine import EngineName
 from capedit.pipeline.errors import RunError
-from capedit.pipeline.fix import fix
+from capedit.pipeline.fixing import fix
 from capedit.pipeline.progress import Progress, Stage
 from capedit.pipeline.settings import Treatment
 from capedit.pipeline.workbench import peak_memory

@@ -32,11 +32,13 @@ from capedit.pipeline.manifest import FILE, Manifest, State, fingerprint
 from capedit.pipeline.output import (
     Handling,
     WriteFile,
+    as_read,
     changed_files,
     companions,
     copy_rest,
+    matched,
     new_captions,
-    with_captions,
+    revised,
     write_companions,
     write_units,
 )
@@ -328,7 +330,7 @@ def _write_like(
 
 def _convert(manifest: Manifest, log: EditLog, target: Path, folder: Path) -> None:
     dataset = manifest.source.open()
-    instances = with_captions(dataset, new_captions(log, {}), base_folder(dataset))
+    instances = revised(as_read(matched(dataset, new_captions(log, {}), base_folder(dataset))))
     with writing(target):
         written = write_dataset(instances, target, manifest.output_format, template=dataset)
     if len(written.problems):

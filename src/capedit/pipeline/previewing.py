@@ -14,7 +14,7 @@ import numpy as np
 from capedit import __version__
 from capedit.data import Dataset
 from capedit.pipeline.engine import EngineName
-from capedit.pipeline.fix import check_treatment, edit_shards, ignore
+from capedit.pipeline.fixing import check_treatment, edit_shards, ignore
 from capedit.pipeline.gather import gather
 from capedit.pipeline.log import EditLog, EditRow, Status
 from capedit.pipeline.plan import Plan, make_plan

@@ -1,0 +1,195 @@
+"""Engines: whoever does the work, in whatever order, the result is the same; trouble with one shard stays with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from capedit.data import open_dataset
+from capedit.pipeline import EngineName, Run, Status, Treatment, fix
+from capedit.pipeline import plan as planning
+from capedit.pipeline.engine import ATTEMPTS, Answer, Outcome, work_through
+from capedit.pipeline.errors import FatalError
+from capedit.pipeline.workbench import Account, Task, Unit, Workbench
+from tests.pipeline.trees import tree
+from tests.pipeline.world import write_world
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SHARD_CAPTIONS", 16)
+
+
+@dataclass(frozen=True)
+class Chore:
+    """A unit that needs nothing."""
+
+    number: int
+
+    def is_done(self, task: Task) -> bool:
+        return False
+
+    def run(self, bench: Workbench) -> Account:
+        return Account(self.number)
+
+
+class FakePool:
+    """Workers in no hurry and in no order; some units fail so many times."""
+
+    def __init__(self, size: int, failing: dict[int, int], fatal: int | None = None) -> None:
+        self.size, self._failing, self._fatal = size, dict(failing), fatal
+        self._units: deque[Unit] = deque()
+        self._chance = Random(3)
+        self.most = 0
+
+    def submit(self, unit: Unit) -> None:
+        self._units.append(unit)
+        self.most = max(self.most, len(self._units))
+        assert len(self._units) <= self.size
+
+    def wait(self) -> Answer:
+        self._units.rotate(self._chance.randrange(4))
+        unit = self._units.popleft()
+        if unit.number == self._fatal:
+            return Answer(unit, error="disk full", fatal=True)
+        if self._failing.get(unit.number, 0) > 0:
+            self._failing[unit.number] -= 1
+            return Answer(unit, error="not today")
+        return Answer(unit, Account(unit.number))
+
+
+def outcomes(pool: FakePool, count: int) -> list[Outcome]:
+    return list(work_through(pool, (Chore(number) for number in range(count))))
+
+
+def test_every_unit_once_and_never_more_than_fit() -> None:
+    pool = FakePool(3, {})
+    found = outcomes(pool, 20)
+    assert sorted(one.unit.number for one in found) == list(range(20))
+    assert pool.most == 3
+
+
+def test_units_are_begun_only_when_there_is_room() -> None:
+    begun = 0
+
+    def units() -> Iterator[Unit]:
+        nonlocal begun
+        for number in range(100):
+            begun += 1
+            yield Chore(number)
+
+    for count, _ in enumerate(work_through(FakePool(2, {}), units()), start=1):
+        assert begun <= count + 2
+
+
+def test_failing_units_are_tried_again_and_then_set_aside() -> None:
+    found = {one.unit.number: one for one in outcomes(FakePool(2, {3: ATTEMPTS - 1, 5: ATTEMPTS}), 10)}
+    assert len(found) == 10
+    assert found[3].account is not None
+    assert (found[5].account, found[5].reason) == (None, "not today")
+
+
+def test_what_would_stop_all_stops_at_once() -> None:
+    with pytest.raises(FatalError, match="disk full"):
+        outcomes(FakePool(2, {}, fatal=4), 10)
+
+
+def results(run: Run) -> dict[str, str]:
+    return {**tree(run.out), **tree(run.log.folder)}
+
+
+@pytest.mark.parametrize(("name", "format"), [("captions.jsonl", None), ("shards", "webdataset")])
+def test_engines_agree(tmp_path: Path, treatment: Treatment, name: str, format: str | None) -> None:
+    path = write_world(tmp_path, name, format, 90, scattered=True)
+    engines = [(EngineName.LOCAL, 0), (EngineName.LOCAL, 1), (EngineName.LOCAL, 3), (EngineName.RAY, 2)]
+    found = []
+    for engine, workers in engines:
+        out = tmp_path / f"{engine}{workers}" / path.name
+        run = fix(open_dataset(path, format), out, treatment=treatment, engine=engine, workers=workers)
+        assert not run.manifest.set_aside
+        found.append(results(run))
+    assert all(one == found[0] for one in found)
+
+
+def workers_of(pid: int) -> list[int]:
+    """The worker processes of a run."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in map(int, children) if is_worker(child)]
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return b"capedit.pipeline.processes" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 120)
+    calm = fix(open_dataset(path), tmp_path / "a" / "out.jsonl", treatment=treatment, workers=0)
+    killed = 0
+
+    def kill_some(_: object) -> None:
+        nonlocal killed
+        if killed < 3 and (found := workers_of(os.getpid())):
+            os.kill(found[0], signal.SIGKILL)
+            killed += 1
+
+    run = fix(open_dataset(path), tmp_path / "b" / "out.jsonl", treatment=treatment, workers=2, report=kill_some)
+    assert killed == 3
+    assert not run.manifest.set_aside
+    assert results(run) == results(calm)
+
+
+def test_a_shard_that_kills_its_workers_is_set_aside(
+    tmp_path: Path, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 60)
+    real = Workbench.do
+
+    def deadly(bench: Workbench, unit: Unit) -> Account:
+        if unit.number == 1:
+            raise MemoryError("too much for me")
+        return real(bench, unit)
+
+    monkeypatch.setattr(Workbench, "do", deadly)
+    run = fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0)
+    assert run.manifest.set_aside == {"1": "MemoryError: too much for me"}
+    failed = [row for row in run.log if row.status is Status.FAILED]
+    assert {row.reason for row in failed} == {"shard set aside: MemoryError: too much for me"}
+    assert len(failed) == 16
+    assert len(run.log) == 60
+    assert [one.reference for one in open_dataset(tmp_path / "out.jsonl")] == [row.caption for row in run.log]
+
+
+def test_control_c_stops_cleanly(tmp_path: Path, model_options: list[str]) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 900)
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "capedit", "fix", str(path), "--out", str(out), "--workers", "2", *model_options]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    parts = tmp_path / "out.jsonl.edits.capedit" / "work" / "parts"
+    deadline = time.monotonic() + 120
+    while not (parts.exists() and list(parts.glob("*.parquet"))) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = workers_of(run.pid)
+    assert len(workers) == 2
+    run.send_signal(signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "give the same command again" in told
+    assert "Traceback" not in told
+    assert not any(is_worker(worker) for worker in workers)
+    assert not out.exists()
+    done = len(list(parts.glob("*.parquet")))
+    assert done >= 1
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert len(list(open_dataset(out))) == 900
