@@ -14,23 +14,7 @@ from torch import Tensor
 from capedit.models.tiger import TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 
-PIECES = [
-    "[PAD]",
-    "[unused0]",
-    "a",
-    "dog",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "cat",
-    "##s",
-    "sofa",
-    "on",
-    "the",
-    "bi",
-]
-PIECES += ["##cy", "##clist", "red", "lies"]
+PIECES = "[PAD] table a dog [UNK] [CLS] [SEP] [MASK] cat ##s sofa on the bi ##cy ##clist red lies".split()
 TINY = VilbertConfig(
     vocabulary=len(PIECES),
     text=StreamConfig(width=16, layers=4, heads=4, inner=24),

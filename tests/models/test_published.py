@@ -2,6 +2,7 @@ import os
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,10 @@ def test_an_imported_network_computes_what_the_published_one_does(tmp_path: Path
         adds = model.add(text, sight)
         words = model.insert(text, sight, *(ids == MASK).nonzero().T)
     assert match is None
-    close = {"atol": 1e-5, "rtol": 1e-5}
-    torch.testing.assert_close(deletes[there], tag_scores(checkpoint(1), *theirs)[there], **close)
-    torch.testing.assert_close(adds[there], tag_scores(checkpoint(2), *theirs)[there], **close)
-    torch.testing.assert_close(words, word_scores(checkpoint(3), *theirs)[ids == MASK][:, rows], **close)
+    assert_close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
+    assert_close(deletes[there], tag_scores(checkpoint(1), *theirs)[there])
+    assert_close(adds[there], tag_scores(checkpoint(2), *theirs)[there])
+    assert_close(words, word_scores(checkpoint(3), *theirs)[ids == MASK][:, rows])
     assert deletes.std() > 0.1  # and the weights matter
 
 

@@ -51,7 +51,8 @@ def list_models(
     if json:
         print_json([asdict(one) for one in known])
         return
-    table = Table("model", "kind", "parameters", "size", "CIDEr-D", "where", box=None)
+    table = Table("model", "kind", "parameters", "size", "CIDEr-D", box=None)
+    table.add_column("where", overflow="fold")
     for one in known:
         parameters = "" if one.parameters is None else f"{one.parameters / 1e6:,.1f} M"
         size = "" if one.bytes is None else f"{one.bytes / 1e6:,.1f} MB"
