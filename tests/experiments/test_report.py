@@ -62,9 +62,9 @@ def test_markdown_has_our_row_under_the_papers() -> None:
         "| COCO-EE | | B-1 | C |",
         "|---|---|---|---|",
         "| TIger | paper | 54.8 | 194.8 |",
-        "| TIger | ours | 50 | 150.2 |",
-        "| T_del | paper | 55 | – |",
-        "| only ours | ours | – | 1.50 |",
+        "| TIger | ours | 50.0 | 150.2 |",
+        "| T_del | paper | 55.0 | – |",
+        "| only ours | ours | – | 1.5 |",
         "",
         "- A note with 5 %.",
     ]
@@ -73,7 +73,7 @@ def test_markdown_has_our_row_under_the_papers() -> None:
 def test_latex_is_escaped() -> None:
     latex = as_latex(TABLE)
     assert r"\caption{Comparison \& more}" in latex
-    assert r"T\_del & paper & 55 & -- \\" in latex
+    assert r"T\_del & paper & 55.0 & -- \\" in latex
     assert latex.count(r"\begin{tabular}{llrr}") == 1
 
 
@@ -92,11 +92,17 @@ def test_a_table_goes_through_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), (97567, "97,567"), (8.385, "8.38"), (194.84, "194.8"), (0.0, "0"), (-0.68, "-0.68")],
+    ("value", "column", "text"),
+    [
+        (None, "C", "–"),
+        (97567, "train", "97,567"),
+        (8.384, "GPS", "8.38"),
+        (194.84, "C", "194.8"),
+        (24.0, "B-4", "24.0"),
+    ],
 )
-def test_numbers_are_printed_as_tables_do(value: float | None, text: str) -> None:
-    assert cell(value) == text
+def test_numbers_are_printed_as_tables_do(value: float | None, column: str, text: str) -> None:
+    assert cell(value, column) == text
 
 
 def filled(number: int, benchmark: str, column: str, ours: dict[str, float]) -> Table:

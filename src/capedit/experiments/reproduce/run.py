@@ -77,6 +77,8 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
         "Steps (ES, D, A) are counted in words, where the paper counts word pieces.",
     ]
     for shop in shops:
+        if shop.signature is not None:
+            told.append(f"{shop.benchmark.name}, scores: {shop.signature}.")
         models: list[Model] = [*SYSTEMS, MAIN]
         notes = [(name_of(model), shop.notes(model)) for model in models if shop.is_ready(model)]
         trained = ", ".join(f"{name} {note['steps']:,.0f} steps in {note['seconds']:,.0f} s" for name, note in notes)

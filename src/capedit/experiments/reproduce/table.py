@@ -43,6 +43,11 @@ class Table:
                     if values:
                         yield row.label, whose, [values.get(column) for column in self.columns]
 
+    def printed(self, benchmark: str) -> Iterator[tuple[str, str, list[str]]]:
+        """The same, with cells as tables print them."""
+        for label, whose, cells in self.lines(benchmark):
+            yield label, whose, [cell(value, column) for value, column in zip(cells, self.columns, strict=True)]
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -52,10 +57,14 @@ class Table:
         return cls(told["number"], told["title"], tuple(told["columns"]), rows, tuple(told["notes"]))
 
 
-def cell(value: float | None) -> str:
+PRECISE = ("ES", "GPS", "D", "A", "IT (ms)", "GMACs", "M parameters")
+"""Columns with two digits behind the point; the others have one."""
+
+
+def cell(value: float | None, column: str) -> str:
     """A number as tables print it."""
     if value is None:
         return "–"
     if value == int(value) and abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.2f}".removesuffix(".00") if abs(value) < 10 else f"{value:.1f}".removesuffix(".0")
+    return f"{value:.2f}" if column in PRECISE else f"{value:.1f}"

@@ -218,6 +218,11 @@ class Workshop:
             self._evaluations[key] = self.examination.evaluate(outcomes, spice=self.spice)
         return self._evaluations[key]
 
+    @property
+    def signature(self) -> str | None:
+        """How scores were computed, if any were."""
+        return next((str(evaluation.signature) for evaluation in self._evaluations.values()), None)
+
     def label(self, model: Model) -> str:
         """The name of a model in the paper."""
         return SYSTEMS[model].label if isinstance(model, str) else "TIger"

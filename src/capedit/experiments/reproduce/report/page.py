@@ -7,7 +7,7 @@ from pathlib import Path
 from capedit.edits.render.html import STYLE as EDIT_STYLE
 from capedit.experiments.reproduce.claims import Claim
 from capedit.experiments.reproduce.examples import Example, examples_html
-from capedit.experiments.reproduce.table import Table, cell
+from capedit.experiments.reproduce.table import Table
 
 STYLE = """
 :root { color-scheme: light dark; --line: #d6d6d6; --ours: #eef4fb; --soft: #6b6b6b; }
@@ -17,6 +17,8 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto
 .numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.5rem 0 1rem; }
 .numbers th, .numbers td { border-bottom: 1px solid var(--line); padding: 0.2rem 0.7rem; text-align: right; }
 .numbers th:first-child, .numbers td:first-child, .numbers td:nth-child(2) { text-align: left; }
+.claims th, .claims td { text-align: left !important; } .claims td:nth-child(n + 2):nth-child(-n + 4) {
+  white-space: nowrap; }
 .numbers .ours { background: var(--ours); font-weight: 600; }
 .numbers .paper td:nth-child(2), .soft, figcaption { color: var(--soft); }
 figure { display: grid; grid-template-columns: 20rem 1fr; gap: 1rem; margin: 1.5rem 0; padding-top: 1rem;
@@ -62,9 +64,9 @@ def _table(table: Table) -> str:
         head = "".join(f"<th scope=col>{escape(column)}</th>" for column in table.columns)
         lines = "".join(
             f"<tr class={whose}><td>{escape(label)}</td><td>{whose}</td>"
-            + "".join(f"<td>{cell(value)}</td>" for value in cells)
+            + "".join(f"<td>{value}</td>" for value in cells)
             + "</tr>"
-            for label, whose, cells in table.lines(benchmark)
+            for label, whose, cells in table.printed(benchmark)
         )
         blocks.append(
             f"<div class=wide><table class=numbers><thead><tr><th scope=col>{escape(benchmark)}</th><th></th>{head}"
@@ -81,7 +83,7 @@ def _claims(claims: Sequence[Claim]) -> str:
         for claim in claims
     )
     head = "<tr><th>claim</th><th>benchmark</th><th>paper</th><th>ours</th><th>our figures</th></tr>"
-    return f"<div class=wide><table class=numbers><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
+    return f"<div class=wide><table class='numbers claims'><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
 
 
 def _yes(holds: bool) -> str:

@@ -3,7 +3,7 @@
 import csv
 from io import StringIO
 
-from capedit.experiments.reproduce.table import Table, cell
+from capedit.experiments.reproduce.table import Table
 
 
 def as_markdown(table: Table) -> str:
@@ -12,8 +12,7 @@ def as_markdown(table: Table) -> str:
         lines.append(f"| {benchmark} | | " + " | ".join(table.columns) + " |")
         lines.append("|---|---|" + "---|" * len(table.columns))
         lines += [
-            f"| {label} | {whose} | " + " | ".join(map(cell, cells)) + " |"
-            for label, whose, cells in table.lines(benchmark)
+            f"| {label} | {whose} | " + " | ".join(cells) + " |" for label, whose, cells in table.printed(benchmark)
         ]
         lines.append("")
     lines += [f"- {note}" for note in table.notes]
@@ -28,8 +27,8 @@ def as_latex(table: Table) -> str:
         head = " & ".join(_latex(column) for column in table.columns)
         lines += [*([r"\midrule"] if number else []), rf"{_latex(benchmark)} & & {head} \\", r"\midrule"]
         lines += [
-            rf"{_latex(label)} & {whose} & " + " & ".join(cell(value).replace("–", "--") for value in cells) + r" \\"
-            for label, whose, cells in table.lines(benchmark)
+            rf"{_latex(label)} & {whose} & " + " & ".join(cells).replace("–", "--") + r" \\"
+            for label, whose, cells in table.printed(benchmark)
         ]
     notes = [f"% {note}" for note in table.notes]
     return "\n".join([*notes, *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
