@@ -22,6 +22,7 @@ from pathlib import Path
 from capedit.data import DataError, Dataset, Instance, Written, open_dataset, rewrite_dataset, write_dataset
 from capedit.data.atomic import sync
 from capedit.pipeline.durable import file_state, locked, read_json, write_json
+from capedit.pipeline.embedded import embedded_image
 from capedit.pipeline.errors import RunError, writing
 from capedit.pipeline.journal import Journal
 from capedit.pipeline.log import EditLog, EditRow, edits_folder
@@ -81,7 +82,8 @@ class Run:
     def image(self, row: EditRow) -> bytes:
         """The encoded image of a row."""
         if row.image_path is None:
-            return _image_inside(self._records(), row)
+            records = self._records()
+            return embedded_image(records, base_folder(records) / row.file, row.index)
         path = self.out.parent / row.image_path
         if row.image_offset is not None and self.manifest.in_place:
             path = self.journal.kept(row.file) or path  # in the shard as it is now, images may have moved
@@ -240,17 +242,6 @@ def _ends_line(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
-
-
-def _image_inside(dataset: Dataset, row: EditRow) -> bytes:
-    """The image of a record that holds it; formats can only be read from the start, so this may take a while."""
-    base = base_folder(dataset)
-    for instance in dataset.format.read(base / row.file, dataset.reading(lambda problem: None)):
-        if instance.origin is not None and instance.origin.index == row.index:
-            if instance.image is None:
-                break
-            return instance.image.read()
-    raise DataError(f"{base / row.file}, {row.place}: the record has no image")
 
 
 def retire(folder: Path) -> None:
