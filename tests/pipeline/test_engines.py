@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,8 @@ from capedit.pipeline import EngineName, Run, Status, Treatment, fix
 from capedit.pipeline import plan as planning
 from capedit.pipeline.engine import ATTEMPTS, Answer, Outcome, work_through
 from capedit.pipeline.errors import FatalError
+from capedit.pipeline.refine import Stamp
+from capedit.pipeline.settings import Source
 from capedit.pipeline.workbench import Account, Task, Unit, Workbench
 from tests.pipeline.trees import tree
 from tests.pipeline.world import write_world
@@ -106,10 +109,20 @@ def results(run: Run) -> dict[str, str]:
     return {**tree(run.out), **tree(run.log.folder)}
 
 
-@pytest.mark.parametrize(("name", "format"), [("captions.jsonl", None), ("shards", "webdataset")])
-def test_engines_agree(tmp_path: Path, treatment: Treatment, name: str, format: str | None) -> None:
+LOCAL, RAY = EngineName.LOCAL, EngineName.RAY
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "engines"),
+    [
+        ("captions.jsonl", None, [(LOCAL, 0), (LOCAL, 1), (LOCAL, 3)]),
+        ("shards", "webdataset", [(LOCAL, 0), (LOCAL, 2), (RAY, 2)]),
+    ],
+)
+def test_engines_agree(
+    tmp_path: Path, treatment: Treatment, name: str, format: str | None, engines: list[tuple[EngineName, int]]
+) -> None:
     path = write_world(tmp_path, name, format, 90, scattered=True)
-    engines = [(EngineName.LOCAL, 0), (EngineName.LOCAL, 1), (EngineName.LOCAL, 3), (EngineName.RAY, 2)]
     found = []
     for engine, workers in engines:
         out = tmp_path / f"{engine}{workers}" / path.name
@@ -117,6 +130,30 @@ def test_engines_agree(tmp_path: Path, treatment: Treatment, name: str, format: 
         assert not run.manifest.set_aside
         found.append(results(run))
     assert all(one == found[0] for one in found)
+
+
+def test_ray_replaces_workers_that_are_lost(tmp_path: Path, treatment: Treatment) -> None:
+    from capedit.pipeline.ray_pool import RayPool
+
+    @dataclass(frozen=True)
+    class Deadly:
+        number: int
+
+        def is_done(self, task: Task) -> bool:
+            return False
+
+        def run(self, bench: Workbench) -> Account:
+            if self.number == 2:
+                os._exit(1)
+            return Account(self.number)
+
+    stamp = Stamp("m@1", "e", "0", datetime(2024, 1, 1, tzinfo=UTC), tmp_path)
+    task = Task(Source(str(tmp_path / "none.jsonl"), "jsonl"), treatment, stamp, tmp_path)
+    with RayPool(2, task) as pool:
+        found = {one.unit.number: one for one in work_through(pool, map(Deadly, range(5)))}
+    assert sorted(found) == list(range(5))
+    assert [number for number, one in found.items() if one.account is None] == [2]
+    assert "Ray worker was lost" in (found[2].reason or "")
 
 
 def workers_of(pid: int) -> list[int]:

@@ -11,6 +11,8 @@ from capedit.errors import MissingExtraError
 from capedit.pipeline.engine import Answer, attempt
 from capedit.pipeline.workbench import Task, Unit, Workbench
 
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # a machine that is at work starts it slowly
+
 try:
     import ray
     from ray.exceptions import RayError
