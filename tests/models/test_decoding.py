@@ -112,6 +112,11 @@ def test_no_neighbour_is_repeated() -> None:
     assert edited(modules, "a big dog", Knobs(rounds=1)).tokens == "a big red dog".split()
 
 
+def test_no_content_word_comes_twice() -> None:
+    modules = Opinions({}, {"on": 2.0}, {"on": ["cat", "the", "red"]})
+    assert edited(modules, "the cat on sofa", Knobs(rounds=1)).tokens == "the cat on the sofa".split()
+
+
 def test_the_second_look_may_delete_what_was_added() -> None:
     modules = Opinions({"cat": 3.0}, {"a": 2.0}, {"a": ["cat"]})
     assert edited(modules, "a sofa", Knobs(rounds=1)).tokens == "a cat sofa".split()

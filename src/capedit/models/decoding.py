@@ -18,6 +18,10 @@ from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, Vocabular
 
 Breaks = Callable[[Sequence[str]], list[int]]
 """Where a caption is broken: i stands for the seam before word i, the number of words for the end."""
+REPEATABLE = frozenset(
+    "a an the and or of to in on at with by for from into over under near next is are his her its their some up".split()
+)
+"""Words that may stand more than once in a caption; no other word is inserted twice."""
 REPAIRS = 8
 """Most repairs of one caption."""
 
@@ -36,6 +40,8 @@ class Knobs:
     """Added to the logit of KEEP in Tagger_add: higher adds less."""
     min_confidence: float = 0.0
     """An operation that the model is less sure of is not made."""
+    min_word: float = 0.0
+    """A word that the Inserter finds less likely than this is not inserted, unless the sentence would be broken."""
     fits_above: float = 1.0
     """A caption that is more likely than this to fit the image is left alone."""
     max_edits: int | None = None
@@ -49,7 +55,7 @@ class Knobs:
         for name in ("rounds", "looks"):
             if getattr(self, name) < 1:
                 raise CapeditError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("min_confidence", "fits_above"):
+        for name in ("min_confidence", "min_word", "fits_above"):
             if not 0 <= getattr(self, name) <= 1:
                 raise CapeditError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
         if self.max_edits is not None and self.max_edits < 0:
@@ -184,31 +190,26 @@ class _Decoder:
         for row, places in zip(rows, slots, strict=True):
             draft = drafts[row]
             standing: list[Word | None] = [None, *draft.standing, None]
-            came = False
+            torn, came = self._torn(draft), False
             for place, sure in places:
                 before, after = standing[place], standing[place + 1]
-                word, likely = self._choose(logits[number], before, after)
+                beside = {word.text for word in (before, after) if word is not None}
+                word, likely = self._choose(logits[number], beside | (set(draft.tokens) - REPEATABLE))
                 number += 1
                 p = sure * likely
-                if p >= self.knobs.min_confidence:
+                if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or place in torn):
                     draft.insert_after(before, Word(word, born=draft.rounds, added=p))
                     came = True
             filled.append(came)
         return filled
 
-    def _choose(self, logits: Floats, before: Word | None, after: Word | None) -> tuple[str, float]:
-        """The likeliest word that does not repeat a neighbour, and its probability."""
-        vocabulary = self.modules.vocabulary
-        neighbours = {word.text for word in (before, after) if word is not None}
-        guarded = before is not None and self._protects(before)
+    def _choose(self, logits: Floats, excluded: set[str]) -> tuple[str, float]:
+        """The likeliest word that may come here, and its probability."""
         scaled = logits / self.calibration.insert
-        scaled -= scaled.max()
-        weights = np.exp(scaled)
-        for best in np.argsort(-logits):
-            word = vocabulary.words[best]
-            if word not in neighbours and not (guarded and vocabulary.joins(word)):
-                return word, float(weights[best] / weights.sum())
-        raise AssertionError("a vocabulary without words")
+        weights = np.exp(scaled - scaled.max())
+        words = self.modules.vocabulary.words
+        best = next(at for at in np.argsort(-logits)[: len(excluded) + 1].tolist() if words[at] not in excluded)
+        return words[best], float(weights[best] / weights.sum())
 
     def repair(self, drafts: Sequence[Draft], rows: Sequence[int]) -> None:
         """Where a sentence is still broken, take back what broke it, or else what was put beside the break."""
