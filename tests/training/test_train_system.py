@@ -24,12 +24,18 @@ ENCODER = {
 
 def test_what_is_trained_can_be_loaded(tmp_path: Path) -> None:
     store, asked = made_store(tmp_path / "store", PAIRS), questions(PAIRS[8:])
-    recipe = SystemRecipe("v-lasertagger", {"encoder": ENCODER}, TRAIN, phrases=3)
-    trained = train_system(recipe, MATERIAL, asked, VOCABULARY, store, tmp_path / "out")
+    recipe = SystemRecipe("v-lasertagger", {"encoder": ENCODER}, TRAIN, phrases=1)
+    redder = [(str(number), ("a", "dog"), ("a", "red", "dog")) for number in range(6)]  # one phrase tells these
+    others = [("6", ("a",), ("a", "blue", "cat")), ("7", ("the",), ("two",))]
+    trained = train_system(recipe, Material([*redder, *others], []), asked, VOCABULARY, store, tmp_path / "out")
     assert name_of(trained.system) == "v-lasertagger"
-    assert trained.notes["phrases"] == 3
-    assert trained.notes["pairs"] + trained.notes["pairs skipped"] == 8
-    assert trained.notes["pairs"] == pytest.approx(8 * trained.notes["% of pairs covered"] / 100)
+    assert trained.notes == {
+        "phrases": 1,
+        "% of pairs covered": 75,
+        "% of phrases covered": 75,
+        "pairs": 6,
+        "pairs skipped": 2,
+    }
     vision, captions = vision_of(store.batch(["9"])), [PAIRS[9][1]]
     loaded = load_system(tmp_path / "out" / "system.safetensors")
     assert loaded.edit(vision, captions) == trained.system.edit(vision, captions)
@@ -42,6 +48,13 @@ def test_images_of_the_questions_are_not_trained_on(tmp_path: Path) -> None:
     assert notes["pairs"] == 6
     with pytest.raises(CapeditError, match="no image of any edit"):
         train_system(recipe, MATERIAL, questions(PAIRS), VOCABULARY, store, tmp_path / "none")
+
+
+def test_a_system_that_can_say_nothing_of_the_data_is_refused(tmp_path: Path) -> None:
+    store = made_store(tmp_path / "store", PAIRS)
+    recipe = SystemRecipe("v-lasertagger", {"encoder": ENCODER}, TRAIN, phrases=0)
+    with pytest.raises(CapeditError, match="not one of 8 pairs can be said"):
+        train_system(recipe, MATERIAL, questions(PAIRS[8:]), VOCABULARY, store, tmp_path / "out")
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -76,4 +76,4 @@ def _dress(panel: "Axes", title: str, across: str, up: str, *, legend: bool = Tr
     panel.set_ylabel(up, fontsize=8)
     panel.grid(alpha=0.3)
     if legend and panel.lines:
-        panel.legend(fontsize=7)
+        panel.legend(fontsize=7, loc="lower right")
