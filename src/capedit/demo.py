@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from capedit.edits import render_plain, render_terminal
 from capedit.editing import Editor
+from capedit.edits import render_plain, render_terminal
 from capedit.errors import MissingExtraError
 
 CAPTIONS = [
