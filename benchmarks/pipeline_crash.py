@@ -2,10 +2,10 @@
 
     python benchmarks/pipeline_crash.py --trials 200            # from the repository's root
 
-Uses the small random-weight model of the tests. Every trial kills a run one to three times, at moments drawn evenly
-from the time that an undisturbed run takes, then lets it finish. Output and log must equal those of the undisturbed
-run, no caption may be lost or doubled, no file left behind; after a run in place, `undo` must give back the first
-bytes.
+Uses the small random-weight model of the tests. Every trial kills a run one to three times, then lets it finish. Half of
+the moments are drawn evenly from the time that an undisturbed run takes, half from its operations on files. Output and
+log must equal those of the undisturbed run, no caption may be lost or doubled, no file left behind; after a run in
+place, `undo` must give back the first bytes.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main() -> None:
             trials = options.trials // len(chosen) + (number < options.trials % len(chosen))
             world, folder = Path(name, "worlds", scenario.dataset.replace(".", "-")), Path(name, f"trial{number}")
             started = time.perf_counter()
-            done = list(campaign(world, scenario, treatment, folder, trials, options.seed + number))
+            done = list(campaign(world, scenario, treatment, folder, trials, options.seed + number, by_time=0.5))
             killed, early = sum(one.kills for one in done), sum(one.finished_early for one in done)
             kills += killed
             seconds = time.perf_counter() - started

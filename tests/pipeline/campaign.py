@@ -1,13 +1,17 @@
 """A crash campaign: runs killed with SIGKILL at random moments, resumed, and compared with one that was left alone.
 
 Also run at length by `benchmarks/pipeline_crash.py`. Each attempt is a process of its own, forked from this one before
-anything has been loaded that cannot be forked; its workers are processes of theirs.
+anything has been loaded that cannot be forked; its workers are processes of theirs. A moment is a number of seconds, or
+the n-th time that the run opens, renames, links or removes a file: those are where order matters, and they come at the
+same point on a busy machine.
 """
 
 import os
 import shutil
 import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,42 +55,70 @@ def attempt(root: Path, scenario: Scenario, treatment: Treatment) -> None:
         fix(dataset, root / scenario.out, treatment=treatment, workers=scenario.workers)
 
 
-def in_child(action: Callable[[], None]) -> int:
-    """Start an action in a process of its own; gives its number."""
+EVENTS = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"})
+
+
+def in_child(action: Callable[[], None], last_event: int | None = None, tally: Path | None = None) -> int:
+    """Start an action in a process of its own, which dies at its `last_event`; gives the number of the process."""
     child = os.fork()
     if child:
         return child
     code = 1
+    count = 0
+
+    def count_event(event: str, _: object) -> None:
+        nonlocal count
+        if event in EVENTS:
+            count += 1
+            if count == last_event:
+                os.kill(os.getpid(), signal.SIGKILL)
+
     try:
         os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
+        sys.addaudithook(count_event)
         action()
+        if tally is not None:
+            tally.write_text(str(count))
         code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(code)
 
 
-def run_alone(action: Callable[[], None]) -> float:
+def run_alone(action: Callable[[], None], tally: Path | None = None) -> float:
     """Let an action run to its end; gives the seconds."""
     started = time.perf_counter()
-    _, status = os.waitpid(in_child(action), 0)
+    _, status = os.waitpid(in_child(action, tally=tally), 0)
     assert os.waitstatus_to_exitcode(status) == 0
     return time.perf_counter() - started
 
 
-def killed_at(action: Callable[[], None], moment: float) -> bool:
+def killed_at_event(action: Callable[[], None], number: int) -> bool:
+    """Have an action die at its n-th event; False if it had fewer."""
+    _, status = os.waitpid(in_child(action, number), 0)
+    return _was_killed(status)
+
+
+def killed_at_time(action: Callable[[], None], seconds: float) -> bool:
     """Kill an action after so many seconds; False if it had finished."""
     child = in_child(action)
-    deadline = time.perf_counter() + moment
+    deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return False
+            return _was_killed(status)
         time.sleep(0.002)
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) != 0
+    return _was_killed(os.waitpid(child, 0)[1])
+
+
+def _was_killed(status: int) -> bool:
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, -signal.SIGKILL), "the run failed"
+    return code != 0
 
 
 def outcome(root: Path, scenario: Scenario) -> dict[str, str]:
@@ -105,9 +137,9 @@ def outcome(root: Path, scenario: Scenario) -> dict[str, str]:
 
 
 def campaign(
-    world: Path, scenario: Scenario, treatment: Treatment, folder: Path, trials: int, seed: int
+    world: Path, scenario: Scenario, treatment: Treatment, folder: Path, trials: int, seed: int, *, by_time: float = 0.0
 ) -> Iterator[Trial]:
-    """Disturb a run so many times; raises where the end is not the one of an undisturbed run."""
+    """Disturb a run so many times, a share of them `by_time`; raises where the end is not that of a calm run."""
     chance = Random(seed)
     root = folder / "root"  # always the same name: the log has paths in it
     _refresh(world, root)
@@ -116,17 +148,20 @@ def campaign(
     def run() -> None:
         attempt(root, scenario, treatment)
 
-    seconds = run_alone(run)
+    seconds = run_alone(run, folder / "events")
+    events = int((folder / "events").read_text())
     expected = outcome(root, scenario)
     count = len(list(open_dataset(world / scenario.dataset, scenario.format)))
     for number in range(trials):
         _refresh(world, root)
         trial = Trial()
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
-            if killed_at(run, chance.uniform(0, 1.1 * seconds)):
-                trial.kills += 1
+            if chance.random() < by_time:
+                killed = killed_at_time(run, chance.uniform(0, 1.1 * seconds))
             else:
-                trial.finished_early += 1
+                killed = killed_at_event(run, chance.randint(1, events))
+            trial.kills += killed
+            trial.finished_early += not killed
         run_alone(run)
         assert outcome(root, scenario) == expected, f"{scenario.name}, trial {number}: {root}"
         log = EditLog(root / (scenario.out or scenario.dataset))

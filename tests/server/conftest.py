@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
 
 from capedit.data import ImageBytes
 from capedit.editing import Editor
@@ -15,6 +16,7 @@ from capedit.server.app import service_app
 from capedit.server.examples import Example
 from capedit.server.settings import Limits
 from tests.editing.tiny import tiny_editor
+from tests.server.browsing import launch
 
 BASE = "http://127.0.0.1"
 
@@ -49,3 +51,11 @@ def picture_file(tmp_path: Path) -> Path:
     path = tmp_path / "photo.png"
     path.write_bytes(picture(1, (320, 240)))
     return path
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = launch(playwright)
+        yield found
+        found.close()

@@ -11,11 +11,13 @@ from fastapi.testclient import TestClient
 
 from capedit.data import Instance, write_dataset
 from capedit.data.images import ImageFile
-from capedit.editing import Editor
+from capedit.editing import Bundle, Editor, Runtime
+from capedit.editing.editor import load_modules
 from capedit.editing.gaze import gaze
 from capedit.models.decoding import frame
 from capedit.server.examples import examples_from
 from capedit.vision import VisualTokens
+from tests.editing.tiny import MeanColours, tiny_config, write_tiny_model
 from tests.server.conftest import picture
 
 CAPTION = "A dog is on the sofa."
@@ -47,7 +49,7 @@ def test_a_form_base64_and_an_id_give_the_same(client: TestClient) -> None:
 
 def test_knobs_reach_the_editor(client: TestClient) -> None:
     free = send(client, fluent="false")
-    assert any(operation["op"] == "DELETE" for operation in free["operations"])  # type: ignore[index,attr-defined]
+    assert any(operation["op"] == "DELETE" for operation in free["operations"])  # type: ignore[attr-defined]
     assert send(client, max_edits="0")["caption"] == CAPTION
     assert "dog" in str(send(client, protected="DOG")["caption"]).lower()
 
@@ -80,15 +82,17 @@ def test_an_image_is_encoded_once(client: TestClient) -> None:
 def test_gaze_tells_of_every_word_and_region(client: TestClient, editor: Editor) -> None:
     key = client.post("/api/v1/images", content=picture()).json()["image_id"]
     told = client.post("/api/v1/gaze", json={"image_id": key, "caption": CAPTION}).json()
-    own = gaze(editor, editor.encoder.encode([picture()])[0], CAPTION)
+    own = editor.support(picture(), CAPTION)
+    assert own is not None
     assert told["words"] == ["a", "dog", "is", "on", "the", "sofa"]
-    assert len(told["boxes"]) == 4
-    np.testing.assert_allclose(told["weights"], own.weights, atol=1e-4)
-    assert own.weights.min() >= 0
-    assert own.weights.max() > 0
+    assert told["boxes"] == own.boxes[1:, :4].tolist()
+    np.testing.assert_allclose(told["weights"], own.values[:, 1:].clip(0, 1), atol=1e-4)
 
 
-def test_gaze_is_what_hiding_a_region_does(editor: Editor) -> None:
+def test_a_model_without_grounding_is_asked_by_hiding_regions(tmp_path: Path) -> None:
+    bundle = Bundle.load(write_tiny_model(tmp_path, tiny_config(grounding=None)))
+    editor = Editor(bundle, load_modules(bundle, Runtime.ONNX, 1), MeanColours())
+    assert editor.support(picture(5), "a dog") is None
     image = editor.encoder.encode([picture(5)])[0]
     told = gaze(editor, image, "a dog")
     text = frame([["a", "dog"]], editor.modules.vocabulary)
@@ -97,7 +101,8 @@ def test_gaze_is_what_hiding_a_region_does(editor: Editor) -> None:
         left = np.arange(4) != place
         less = VisualTokens.from_regions(image.features[1:][left], image.boxes[1:, :4][left])
         without = editor.modules.delete(text, editor.see([less]))[0][0, 1:3]
-        np.testing.assert_allclose(told.weights[:, place], np.maximum(without - whole, 0), atol=1e-3)
+        np.testing.assert_allclose(told.weights[:, place], 1 - np.exp(-np.maximum(without - whole, 0)), atol=1e-3)
+    assert told.weights.any()
 
 
 def test_the_trace_as_a_picture(client: TestClient) -> None:

@@ -130,7 +130,7 @@ def test_the_index_knows_the_same_units_as_the_items(out: Path) -> None:
         places = slice(int(index.starts[row.row]), int(index.starts[row.row + 1]))
         assert [index._word(int(code)) for code in index.deleted[places]] == [unit.deleted for unit in units]
         assert [index._word(int(code)) for code in index.added[places]] == [unit.added for unit in units]
-        np.testing.assert_allclose(index.probability[places], [unit.probability for unit in units])
+        assert index.probability[places].tolist() == pytest.approx([unit.probability for unit in units])
     kinds = index.kinds(np.ones(len(index.deleted), bool), 3)
     assert (kinds[0].deleted, kinds[0].added, kinds[0].count) == ("dog", "cat", 3)
 
@@ -173,7 +173,13 @@ def test_undo_and_redo_by_author(page: Client) -> None:
 
 def test_bulk_shows_first_then_does_then_undoes(page: Client) -> None:
     page.decide(0, "-")
-    wanted = {"author": ANN, "deleted": "dog", "added": "cat", "min_probability": 0.9, "verdict": "accept"}
+    wanted: dict[str, Any] = {
+        "author": ANN,
+        "deleted": "dog",
+        "added": "cat",
+        "min_probability": 0.9,
+        "verdict": "accept",
+    }
     seen = page.post("/bulk", **wanted)
     assert (seen["items"], seen["units"], seen["decided_before"]) == (1, 1, 1)
     assert seen["samples"][0]["caption"] == "A cat runs in the snow."
@@ -187,7 +193,7 @@ def test_bulk_shows_first_then_does_then_undoes(page: Client) -> None:
     undone = page.post("/undo", author=ANN)
     assert undone["label"] == "accept dog -> cat"
     assert page.item(4)["state"]["standing"] == "open"
-    everything = {"author": BEN, "any_edit": True, "verdict": "reject", "preview": False}
+    everything: dict[str, Any] = {"author": BEN, "any_edit": True, "verdict": "reject", "preview": False}
     assert page.post("/bulk", **everything, query={"max_confidence": 0.6})["items"] == 2
     assert page.item(5)["state"]["standing"] == "open"
     page.post("/bulk", 422, author=ANN, verdict="accept")
@@ -319,7 +325,13 @@ def test_many_captions_are_quick(tmp_path: Path) -> None:
         page = Client(http)
         found = page.post("/query", search="dog -> cat", min_confidence=0.9)
         assert len(found["rows"]) == sum(edit[2] > 0.9 and "dog" in edit[0] for edit in edits)
-        wanted = {"author": ANN, "deleted": "dog", "added": "cat", "min_probability": 0.9, "verdict": "accept"}
+        wanted: dict[str, Any] = {
+            "author": ANN,
+            "deleted": "dog",
+            "added": "cat",
+            "min_probability": 0.9,
+            "verdict": "accept",
+        }
         assert page.post("/bulk", **wanted, preview=False)["items"] == len(found["rows"])
         news = page.post("/undo", author=ANN)["told"]
         assert news["stale"]

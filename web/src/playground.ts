@@ -98,6 +98,7 @@ class Playground {
       this.caption.maxLength = model.limits.caption_chars;
       show(this.foot, `${model.model} · capedit ${model.version} · pictures stay on this machine's server, in memory only`);
       this.offer(examples);
+      await this.refresh();
     } catch (error) {
       this.fail(error);
     }
@@ -204,6 +205,7 @@ class Playground {
       this.empty();
       return;
     }
+    if (!this.model) return; // its knobs are not known yet; start() comes back to this
     const wish = this.wish();
     if (this.busy || wish === this.asked) return;
     this.busy = true;

@@ -1,7 +1,7 @@
-"""Where a model looks when it judges a word: hide a part of the image, and see how much less the word is wanted.
+"""Where a model looks when it judges a word.
 
-This asks the model itself, whatever it is made of, and needs neither gradients nor attention weights: a place matters
-if the word's chances to be kept fall without it.
+A model with a grounding says it itself: how near a word lies to each part of the image. Any other is asked by hiding
+parts of the image, one after another: a place matters if the word's chances to be kept fall without it.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from capedit.editing.editor import ROOM, Editor, read_caption
 from capedit.models.decoding import frame
-from capedit.models.runtime import Text
+from capedit.models.runtime import Seen, Text
 from capedit.vision import VisualTokens
 
 REACH = 0.2
@@ -20,7 +20,7 @@ REACH = 0.2
 _BATCH = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gaze:
     """For each word of a caption, how much each region of the image speaks for it."""
 
@@ -28,20 +28,32 @@ class Gaze:
     boxes: NDArray[np.float32]
     """(R, 4): left, top, right and bottom of the regions, as shares of the image."""
     weights: NDArray[np.float32]
-    """(words, R): by how much the log-odds of keeping the word fall without the region; 0 where they do not fall."""
+    """(words, R), from 0 (nothing to be seen of it) to 1."""
 
 
-def gaze(editor: Editor, image: VisualTokens, caption: str) -> Gaze:
-    """Ask a model what it looks at; about as much work as editing a batch of as many captions as there are regions."""
+def gaze(editor: Editor, image: VisualTokens, caption: str, seen: Seen | None = None) -> Gaze:
+    """Where the model looks for each word of a caption; `seen` saves looking at the image again."""
     words = read_caption(caption, editor.modules.max_words - ROOM)
-    corners = image.boxes[1:, :4]
-    shown = [image, *_with_holes(image)]
     text = frame([words], editor.modules.vocabulary)
+    support = editor.modules.support(text, editor.see([image]) if seen is None else seen)
+    if support is None:
+        weights = _without_each_region(editor, image, text)[:, 1 : len(words) + 1].T
+    else:  # (1, T, V): sentinels around the words, the whole image before the regions
+        weights = np.clip(support[0, 1 : len(words) + 1, 1 : len(image)], 0, 1)
+    return Gaze(words, image.boxes[1:, :4], weights.astype(np.float32))
+
+
+def _without_each_region(editor: Editor, image: VisualTokens, text: Text) -> NDArray[np.float32]:
+    """(R, T): how much of each word's odds of being kept hangs on a region, from 0 to 1.
+
+    About as much work as editing a batch of as many captions as there are regions.
+    """
+    shown = [image, *_with_holes(image)]
     logits = np.concatenate(
         [_delete_logits(editor, shown[start : start + _BATCH], text) for start in range(0, len(shown), _BATCH)]
     )  # (1 + R, T), of DELETE over KEEP
-    fall = logits[1:] - logits[0]
-    return Gaze(words, corners, np.maximum(fall[:, 1 : len(words) + 1].T, 0).astype(np.float32))
+    lost: NDArray[np.float32] = 1 - np.exp(-np.maximum(logits[1:] - logits[0], 0))
+    return lost
 
 
 def _delete_logits(editor: Editor, images: list[VisualTokens], text: Text) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -74,10 +75,13 @@ class Run:
         path = self.folder / DECISIONS
         if not path.exists():
             return {}
+        decided: dict[int, str] = {}
         with path.open(encoding="utf-8") as lines:
-            # A line that a crash cut short was never acted upon.
-            records = (json.loads(line) for line in lines if line.endswith("\n"))
-            return {record["row"]: record["caption"] for record in records}
+            for line in lines:
+                with suppress(ValueError):  # a line that a crash cut short: it was never acted upon
+                    record = json.loads(line)
+                    decided[record["row"]] = record["caption"]
+        return decided
 
     def image(self, row: EditRow) -> bytes:
         """The encoded image of a row."""

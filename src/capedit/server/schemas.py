@@ -171,7 +171,7 @@ class ImageOut(BaseModel):
 
 
 class GazeOut(BaseModel):
-    """For each word how much each region speaks for it: the fall of its log-odds of KEEP when the region is hidden."""
+    """For each word how much each region of the image speaks for it, from 0 to 1."""
 
     words: list[str]
     boxes: list[list[float]] = Field(description="Left, top, right, bottom of each region, as shares of the image.")

@@ -144,7 +144,7 @@ class EditService:
         return [found[at] for at in range(len(jobs))]
 
     def _gaze(self, jobs: Sequence[GazeJob]) -> Sequence[Gaze]:
-        return [gaze(self.editor, job.sight.tokens, job.caption) for job in jobs]
+        return [gaze(self.editor, job.sight.tokens, job.caption, job.sight.seen) for job in jobs]
 
     def _timed(self, stage: str, work: Work[Job, Result]) -> Work[Job, Result]:
         def timed(jobs: Sequence[Job]) -> Sequence[Result | Exception]:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,21 +80,28 @@ def look(editor: Editor, images: Sequence[bytes], max_pixels: int) -> list[Sight
 
 def together(sights: Sequence[Sight]) -> Seen:
     """Single rows as one batch; images with fewer visual tokens are padded."""
-    most = max(sight.seen.mask.shape[1] for sight in sights)
+    seen = [sight.seen for sight in sights]
     return Seen(
-        np.concatenate([_padded(sight.seen.views, -2, most) for sight in sights]),
-        np.concatenate([_padded(sight.seen.mask, 1, most) for sight in sights]),
-        np.concatenate([sight.seen.concepts for sight in sights]),
+        _stacked([one.views for one in seen], -2),
+        _stacked([one.mask for one in seen], 1),
+        _stacked([one.concepts for one in seen], 1),
+        _stacked([one.cells for one in seen], 1),
     )
 
 
-def _padded(values: NDArray[np.generic], axis: int, length: int) -> NDArray[np.generic]:
-    missing = length - values.shape[axis]
+def _stacked(parts: Sequence[NDArray[Any]], axis: int) -> NDArray[Any]:
+    """One array of all parts, each made as long along `axis` as the longest."""
+    length = max(part.shape[axis] for part in parts)
+    return np.concatenate([_padded(part, axis, length) for part in parts])
+
+
+def _padded(part: NDArray[Any], axis: int, length: int) -> NDArray[Any]:
+    missing = length - part.shape[axis]
     if not missing:
-        return values
-    widths = [(0, 0)] * values.ndim
+        return part
+    widths = [(0, 0)] * part.ndim
     widths[axis] = (0, missing)
-    return np.pad(values, widths)
+    return np.pad(part, widths)
 
 
 def _shrunk(encoder: Encoder, image: ImageSource) -> ImageSource:

@@ -25,10 +25,14 @@ class ReviewPage {
   private others: News["present"] = [];
   /** Decisions are sent one after another, so that each knows what it builds on. */
   private sending: Promise<void> = Promise.resolve();
+  /** How many decisions on each caption wait to be sent; a conflict makes them void. */
+  private readonly waiting = new Map<number, number>();
+  private epoch = 0;
   /** For each caption the change that its next decision builds on. */
   private readonly bases = new Map<number, number>();
   private readonly ahead = new Map<number, Promise<Item>>();
   private opening = 0;
+  private finding = 0;
 
   private readonly filters = new Filters(() => void this.find());
   private readonly list = new CaptionList((at) => {
@@ -203,8 +207,10 @@ class ReviewPage {
   }
 
   private async find(row?: number): Promise<void> {
+    const number = ++this.finding;
     try {
       const answer = await post<{ rows: number[]; kinds: Kind[] }>("/review/query", this.filters.query());
+      if (number !== this.finding) return; // the reviewer has typed on
       this.kinds = answer.kinds;
       this.filters.showKinds(answer.kinds);
       this.list.set(answer.rows);
@@ -288,9 +294,15 @@ class ReviewPage {
     const item = this.card.current;
     if (!item) return;
     const at = this.at;
-    // Shown at once; the server's word replaces it in a moment.
+    const epoch = this.epoch;
+    this.waiting.set(item.row, (this.waiting.get(item.row) ?? 0) + 1);
+    // Shown at once; the server's word replaces it when no later decision is on its way.
     this.card.refresh({ ...item, state: { ...item.state, decision, standing: standingOf(decision), by: this.me.name } });
     this.sending = this.sending.then(async () => {
+      const left = (this.waiting.get(item.row) ?? 1) - 1;
+      if (left > 0) this.waiting.set(item.row, left);
+      else this.waiting.delete(item.row);
+      if (epoch !== this.epoch) return; // built on what turned out to be overtaken
       const base = this.bases.get(item.row) ?? item.state.change;
       try {
         const told = await post<News>("/review/decide", { author: this.me, row: item.row, base, decision });
@@ -307,6 +319,7 @@ class ReviewPage {
   }
 
   private async overtaken(row: number, error: Problem): Promise<void> {
+    this.epoch += 1;
     const item = await this.fetch(row);
     this.patch(item.state);
     if (this.card.current?.row === row) this.card.open(item);
@@ -374,7 +387,8 @@ class ReviewPage {
       ...(state.decision.text === null ? {} : { refined: state.decision.text }),
     });
     const item = this.card.current;
-    if (item?.row === state.row && item.state.change !== state.change) this.card.refresh({ ...item, state });
+    if (item?.row !== state.row || this.waiting.has(state.row)) return;
+    if (JSON.stringify(item.state) !== JSON.stringify(state)) this.card.refresh({ ...item, state });
   }
 
   private showProgress(news: News): void {

@@ -1,0 +1,158 @@
+"""Undoing what is no longer as the run left it: people's words are left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from capedit.data import open_dataset, rewrite_dataset
+from capedit.pipeline import Run, RunError, Status, Treatment, fix, undo
+from capedit.pipeline import plan as planning
+from capedit.pipeline.manifest import State
+from tests.pipeline.trees import tree
+from tests.pipeline.world import write_world
+
+HAND = "a person has typed this"
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SHARD_CAPTIONS", 16)
+
+
+def changed(run: Run) -> list[int]:
+    return [row.row for row in run.log if row.status is Status.CHANGED]
+
+
+def type_into(path: Path, row: int, format: str | None = None) -> None:
+    dataset = open_dataset(path, format)
+    rewrite_dataset(dataset, [one.revised(reference=HAND) for at, one in enumerate(dataset) if at == row])
+
+
+def captions(path: Path, format: str | None = None) -> list[str]:
+    return [one.reference for one in open_dataset(path, format)]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize(
+    ("name", "format"), [("captions.jsonl", None), ("shards", "webdataset"), ("tables", "parquet")]
+)
+def test_what_people_have_changed_since(
+    tmp_path: Path, treatment: Treatment, name: str, format: str | None, in_place: bool
+) -> None:
+    path = write_world(tmp_path, name, format, 30)
+    out = path if in_place else tmp_path / f"out-{name}"
+    where = None if in_place else out
+    run = fix(open_dataset(path, format), where, in_place=in_place, treatment=treatment, workers=0)
+    rows = list(run.log)
+    mine, other, *_ = changed(run)
+    kept = next(row.row for row in rows if row.status is Status.KEPT)
+    type_into(out, mine, format)
+    type_into(out, kept, format)
+    assert run.touched()
+    assert undo(out, [str(rows[mine].id), str(rows[other].id)]).conflicts == (mine,)
+    found = captions(out, format)
+    assert (found[mine], found[other], found[kept]) == (HAND, rows[other].original, HAND)
+    result = undo(out)
+    assert result.conflicts == (mine,)
+    assert result.captions == len(changed(run)) - 2
+    expected = [HAND if row.row in (mine, kept) else row.original for row in rows]
+    assert captions(out, format) == expected
+    assert Run(out).manifest.state is State.DONE  # not all of it is undone
+
+
+def test_records_that_came_or_went(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    run = fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0)
+    lines = run.out.read_bytes().splitlines(keepends=True)
+    run.out.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(RunError, match="has 19 captions where the run wrote 20"):
+        undo(run.out)
+    assert run.out.read_bytes() == b"".join(lines[:-1])
+
+
+def test_without_the_input(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    originals = captions(path)
+    run = fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0)
+    path.unlink()
+    undo(run.out, [str(run.log[changed(run)[0]].id)])
+    undo(run.out)
+    assert captions(run.out) == originals
+    assert run.image(run.log[0])
+
+
+def test_undo_is_done_once_and_the_run_can_be_made_again(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    before = tree(path)
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    after = tree(path)
+    undo(path)
+    with pytest.raises(RunError, match="was undone before"):
+        undo(path)
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    assert tree(path) == after
+    assert (run.folder / "undone-0001" / "log").is_dir()  # what was done and undone stays on record
+    undo(path)
+    assert tree(path) == before
+
+
+def test_in_place_only_once(tmp_path: Path, treatment: Treatment) -> None:
+    """A second run in place would edit the machine's text, and bury the originals."""
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    after = tree(path)
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)  # it is done
+    assert tree(path) == after
+    type_into(path, 3)
+    with pytest.raises(RunError, match="was fixed in place and has changed since"):
+        fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+
+
+def test_a_damaged_journal_is_not_restored_from(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    after = tree(path)
+    kept = run.folder / "journal" / "originals" / "captions.jsonl"
+    kept.write_bytes(kept.read_bytes()[:-5])
+    with pytest.raises(RunError, match="the original kept here has been changed"):
+        undo(path)
+    assert tree(path) == after
+
+
+def test_ids_that_are_not_there(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 4)
+    run = fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0)
+    with pytest.raises(RunError, match="no caption with id 'nobody'"):
+        undo(run.out, ["1000", "nobody"])
+    with pytest.raises(RunError, match="not made by capedit fix"):
+        undo(path)
+
+
+def test_decisions_of_reviewers(tmp_path: Path, treatment: Treatment) -> None:
+    """The face that the review app builds on."""
+    path = write_world(tmp_path, "captions.jsonl", None, 30)
+    before = path.read_bytes()
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    mine, other, *_ = changed(run)
+    kept = next(row.row for row in run.log if row.status is Status.KEPT)
+    assert run.rewrite({mine: HAND, kept: HAND}).captions == 2
+    assert run.rewrite({other: run.log[other].original}).captions == 1
+    assert run.decided == {mine: HAND, kept: HAND, other: run.log[other].original}
+    expected = [run.decided.get(row.row, row.caption) for row in run.log]
+    assert captions(path) == expected
+    assert not run.touched()
+    for name in ("all.parquet", "all.csv", "all.jsonl"):
+        run.export(tmp_path / name, {kept: "something else"})
+        assert captions(tmp_path / name) == [
+            text if at != kept else "something else" for at, text in enumerate(expected)
+        ]
+    kept_lines = (run.folder / "decisions.jsonl").read_text().splitlines()
+    decided = [json.loads(line) for line in kept_lines]
+    assert [(one["row"], one["by"]) for one in decided] == [(mine, "review"), (kept, "review"), (other, "review")]
+    with (run.folder / "decisions.jsonl").open("a") as file:
+        file.write('{"row": 0, "capt')  # a crash while it was written
+    assert run.rewrite({mine: "once more"}).captions == 1
+    assert captions(path)[mine] == "once more"
+    undo(path)
+    assert path.read_bytes() == before

@@ -1,0 +1,55 @@
+"""Whatever the OpenAPI documents allow, and what they do not: never a 5xx, never an answer that was not promised."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from capedit.editing import Editor
+from capedit.server.app import review_app, service_app
+from capedit.server.examples import Example
+from capedit.server.review.review import Review
+from capedit.server.settings import Limits
+from tests.server.runs import write_run
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+DOCUMENT = "/api/v1/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def service(editor: Editor, examples: list[Example]) -> Any:
+    limits = Limits(seconds=20, body_bytes=100_000)
+    return schemathesis.openapi.from_asgi(DOCUMENT, service_app(editor, examples=examples, limits=limits))
+
+
+@pytest.fixture(scope="module")
+def review(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    going_on = Review(write_run(Path(tmp_path_factory.mktemp("run"))))
+    yield schemathesis.openapi.from_asgi(DOCUMENT, review_app(going_on))
+    going_on.close()
+
+
+service_schema = schemathesis.pytest.from_fixture("service")
+review_schema = schemathesis.pytest.from_fixture("review")
+
+
+@service_schema.parametrize()
+@QUICK
+def test_the_service_keeps_its_promises(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)
+
+
+@review_schema.parametrize()
+@QUICK
+def test_the_review_keeps_its_promises(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)

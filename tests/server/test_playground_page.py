@@ -1,0 +1,203 @@
+"""The playground in a real browser."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from capedit.editing import Editor
+from capedit.server.app import service_app
+from capedit.server.examples import Example
+from capedit.server.run import access_for
+from tests.server.browsing import Visitor, running, violations
+from tests.server.conftest import picture
+
+DROP = """([data, name, type]) => {
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([bytes], name, { type }));
+  for (const event of ["dragenter", "dragover", "drop"]) {
+    document.body.dispatchEvent(new DragEvent(event, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }
+}"""
+CAPTION = "A dog is on the sofa."
+
+
+@pytest.fixture(scope="module")
+def address(editor: Editor, examples: list[Example]) -> Iterator[str]:
+    with running(service_app(editor, examples=examples)) as address:
+        yield address
+
+
+@pytest.fixture
+def visitor(browser: Browser, address: str) -> Iterator[Visitor]:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")
+    one = Visitor(context, address)
+    one.page.wait_for_selector(".example")
+    yield one
+    context.close()
+    assert one.sins == []
+
+
+def drop(visitor: Visitor, data: bytes, name: str = "photo.png", type: str = "image/png") -> None:
+    visitor.page.evaluate(DROP, [b64encode(data).decode(), name, type])
+
+
+def test_drop_a_picture_type_and_watch(visitor: Visitor, editor: Editor) -> None:
+    drop(visitor, picture(1))
+    visitor.page.fill("#caption", CAPTION)
+    own = editor.edit(picture(1), CAPTION)
+    visitor.sees("#clean", own.caption)
+    assert visitor.page.locator("#refined button.delete").count() == sum(
+        operation.op == "DELETE" for operation in own.operations
+    )
+    labels = visitor.page.locator("#rounds .label").all_inner_texts()
+    assert labels[0] == "original"
+    assert labels[-1] == "refined"
+    assert len(labels) == len(own.trace.rounds) + 2
+    struck = visitor.page.locator("#rounds li:nth-child(2) del").all_inner_texts()
+    assert struck == [operation.token for operation in own.trace.rounds[0] if operation.op == "DELETE"]
+    assert "%" in visitor.text("#refined")
+    assert "sure" in visitor.text(".facts")
+
+
+def test_sliders_act_at_once(visitor: Visitor, editor: Editor) -> None:
+    visitor.press("1")  # an example, by key
+    caption = "a dog is on the sofa"
+    visitor.sees("#clean", editor.edit(picture(7), caption).caption)
+    visitor.page.focus("#knob-rounds")
+    visitor.press("Home")
+    visitor.sees("#clean", editor.edit(picture(7), caption, rounds=1).caption)
+    visitor.page.focus("#knob-min_confidence")
+    visitor.press("End")
+    visitor.sees("#clean", editor.edit(picture(7), caption, rounds=1, min_confidence=1.0).caption)
+    visitor.page.focus("#knob-keep_bias")
+    visitor.press("ArrowRight")
+    assert visitor.page.locator("#knob-keep_bias").get_attribute("aria-valuetext") == "+0.1"
+    visitor.press("0")
+    visitor.sees("#clean", editor.edit(picture(7), caption).caption)
+
+
+def test_words_show_where_the_model_looks(visitor: Visitor) -> None:
+    visitor.press("1")
+    visitor.page.wait_for_selector("#refined button")
+    visitor.press("w")
+    visitor.until("() => document.querySelector('.gaze-note').textContent.includes('“a”')")
+    seen = set()
+    for _ in range(5):
+        visitor.press("ArrowRight")
+        word = visitor.page.evaluate("() => document.activeElement.innerText.split('\\n')[0]")
+        visitor.until("() => document.querySelector('.gaze-note').textContent.includes('“')")
+        visitor.page.wait_for_timeout(150)
+        note, lit = visitor.text(".gaze-note"), visitor.page.locator(".heat.lit").count()
+        assert ("Where the model looks" in note) == bool(lit)
+        seen.add((word, bool(lit)))
+    assert len(seen) > 1
+    visitor.press("Tab")
+    visitor.until("() => !document.querySelector('.heat.lit')")
+
+
+def test_take_it_away(visitor: Visitor, editor: Editor) -> None:
+    visitor.press("1")
+    own = editor.edit(picture(7), "a dog is on the sofa")
+    visitor.sees("#clean", own.caption)
+    read = "() => navigator.clipboard.readText()"
+    visitor.press("y")
+    visitor.until("() => document.querySelector('.toast')?.textContent === 'Caption copied.'")
+    assert visitor.page.evaluate(read) == own.caption
+    visitor.press("j")
+    visitor.until("() => document.querySelector('.toast')?.textContent === 'JSON copied.'")
+    assert json.loads(visitor.page.evaluate(read))["caption"] == own.caption
+    visitor.page.click("text=curl")
+    visitor.until("() => document.querySelector('.toast')?.textContent === 'Command copied.'")
+    assert visitor.page.evaluate(read).startswith("curl -F image=@")
+    visitor.press("p")
+    visitor.until("() => document.querySelector('.toast')?.textContent === 'Picture copied.'")
+    kinds = visitor.page.evaluate("async () => (await navigator.clipboard.read()).flatMap((item) => item.types)")
+    assert kinds == ["image/png"]
+    with visitor.page.expect_download() as coming:
+        visitor.page.click("text=SVG")
+    assert coming.value.suggested_filename == "edit.svg"
+
+
+def test_what_is_no_picture_is_said_to_be_none(visitor: Visitor) -> None:
+    drop(visitor, b"hello", "notes.txt", "text/plain")
+    visitor.until("() => document.querySelector('.toast.bad')?.textContent === 'notes.txt is not a picture.'")
+    drop(visitor, b"hello", "broken.png")
+    visitor.page.fill("#caption", CAPTION)
+    visitor.until("() => document.querySelector('.toast.bad')?.textContent.includes('not an image')")
+    drop(visitor, picture(2))
+    visitor.page.wait_for_selector("#rounds li")
+
+
+def test_help_and_focus(visitor: Visitor) -> None:
+    visitor.press("?")
+    assert visitor.page.locator("dialog[open] h2").inner_text() == "Keyboard"
+    visitor.press("c")  # keys do nothing behind a dialog
+    visitor.press("Escape")
+    visitor.until("() => !document.querySelector('dialog')")
+    visitor.press("c")
+    assert visitor.page.evaluate("() => document.activeElement.id") == "caption"
+    visitor.page.keyboard.type("?1")
+    assert visitor.page.input_value("#caption") == "?1"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_everyone_can_use_it(browser: Browser, address: str, scheme: str, width: int) -> None:
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": 844},
+        reduced_motion="reduce",
+    )
+    visitor = Visitor(context, address)
+    visitor.page.wait_for_selector(".example")
+    assert violations(visitor.page) == []
+    visitor.press("1")
+    visitor.page.wait_for_selector("#rounds li")
+    visitor.page.wait_for_timeout(300)
+    assert violations(visitor.page) == []
+    assert visitor.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    visitor.press("?")
+    assert violations(visitor.page) == []
+    assert visitor.page.evaluate("() => window.shift") < 0.05
+    assert visitor.sins == []
+    context.close()
+
+
+def test_colours_can_be_chosen(visitor: Visitor) -> None:
+    def page_colour() -> str:
+        colour: str = visitor.page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
+        return colour
+
+    light = page_colour()
+    visitor.page.click("[aria-label='Colours: auto']")
+    visitor.page.click("[aria-label='Colours: light']")
+    assert page_colour() != light
+    visitor.page.reload()
+    visitor.page.wait_for_selector("[aria-label='Colours: dark']")
+    assert page_colour() != light
+
+
+def test_signing_in(browser: Browser, editor: Editor, examples: list[Example]) -> None:
+    app = service_app(editor, examples=examples, access=access_for("0.0.0.0", "sesame"))
+    with running(app) as address:
+        context = browser.new_context()
+        stranger = Visitor(context, address)
+        stranger.page.fill("#token", "wrong")
+        stranger.press("Enter")
+        stranger.sees("dialog .error", "That is not the token.")
+        stranger.page.fill("#token", "sesame")
+        stranger.press("Enter")
+        stranger.page.wait_for_selector(".example")
+        stranger.page.reload()
+        stranger.page.wait_for_selector(".example")
+        context.close()
+        context = browser.new_context()
+        invited = Visitor(context, f"{address}/#token=sesame")
+        invited.page.wait_for_selector(".example")
+        assert "sesame" not in invited.page.url
+        assert stranger.sins == invited.sins == []
+        context.close()
