@@ -105,7 +105,7 @@ def test_operation_by_operation(visitor: Visitor) -> None:
     focused = visitor.page.evaluate("() => document.activeElement.getAttribute('aria-label')")
     visitor.press("Space")
     place = int(focused.split(":")[0]) - 1
-    visitor.until("(place) => document.querySelectorAll('.chip')[place].classList.contains('yes')", place)
+    visitor.until("(place) => document.querySelectorAll('.chip')[place].classList.contains('no')", place)
     visitor.press("Backspace")
     standing(visitor, "open")
     chips.nth(0).click()

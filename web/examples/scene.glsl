@@ -294,9 +294,9 @@ void main() {
     vec2 jitter = vec2(float(s % 2), float(s / 2)) / 2.0 + 0.25;
     vec2 uv = (2.0 * (gl_FragCoord.xy - 0.5 + jitter) - size) / size.y;
 #if SCENE == 1
-    vec3 eye = vec3(0.3, 3.3, 4.3), at = vec3(0, 0.15, -0.1); float zoom = 2.1;
+    vec3 eye = vec3(0.3, 3.0, 4.3), at = vec3(0, 0.2, -0.15); float zoom = 3.5;
 #elif SCENE == 2
-    vec3 eye = vec3(-0.6, 3.2, 5.2), at = vec3(0, 0.85, 0); float zoom = 2.3;
+    vec3 eye = vec3(-0.6, 3.2, 5.2), at = vec3(0.1, 0.85, 0); float zoom = 3.6;
 #elif SCENE == 3
     vec3 eye = vec3(0.9, 2.1, 5.6), at = vec3(0, 1.25, 0); float zoom = 2.0;
 #elif SCENE == 4
@@ -311,7 +311,7 @@ void main() {
     vec3 w = normalize(at - eye), u = normalize(cross(w, vec3(0, 1, 0))), v = cross(u, w);
     sum += march(eye, normalize(uv.x * u + uv.y * v + zoom * w));
   }
-  vec3 colour = sum / float(SAMPLES);
+  vec3 colour = 0.5 * sum / float(SAMPLES);
   colour = colour * (2.51 * colour + 0.03) / (colour * (2.43 * colour + 0.59) + 0.14); // film
   colour = pow(clamp(colour, 0.0, 1.0), vec3(1.0 / 2.2));
   vec2 e = gl_FragCoord.xy / size - 0.5;

@@ -21,6 +21,10 @@ const KNOBS: Knob[] = [
     name: "min_confidence", label: "Minimum confidence", hint: "less sure edits are not made",
     min: 0, max: 1, step: 0.01, show: (value) => `${Math.round(100 * value)}%`,
   },
+  {
+    name: "fits_above", label: "Leave alone", hint: "captions likelier than this to fit",
+    min: 0, max: 1, step: 0.01, show: (value) => `${Math.round(100 * value)}%`,
+  },
   { name: "rounds", label: "Rounds", hint: "of insertion, at most", min: 1, max: 8, step: 1, show: String },
 ];
 

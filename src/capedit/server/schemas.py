@@ -35,6 +35,7 @@ class KnobsIn(Strict):
     keep_bias: Bias | None = Field(default=None, description="Higher deletes less.")
     stop_bias: Bias | None = Field(default=None, description="Higher adds less.")
     min_confidence: Probability | None = Field(default=None, description="Less sure operations are not made.")
+    min_word: Probability | None = Field(default=None, description="Less likely words are not inserted.")
     fits_above: Probability | None = Field(
         default=None, description="Captions likelier than this to fit are left alone."
     )
