@@ -1,6 +1,7 @@
 """Undoing what is no longer as the run left it: people's words are left alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,26 @@ def test_a_damaged_journal_is_not_restored_from(tmp_path: Path, treatment: Treat
     with pytest.raises(RunError, match="the original kept here has been changed"):
         undo(path)
     assert tree(path) == after
+
+
+def test_a_run_without_changes_can_still_be_reviewed(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "arrow", "huggingface", 12)
+    before = tree(path)
+    still = replace(treatment, knobs={"keep_bias": 1e9, "stop_bias": 1e9, "fluent": False})
+    run = fix(open_dataset(path), in_place=True, treatment=still, workers=0)
+    assert run.manifest.counts == {"kept": 12}
+    assert tree(path) == before
+    run.rewrite({3: HAND})
+    assert captions(path)[3] == HAND
+    assert undo(path).captions == 1
+    assert tree(path) == before
+
+
+def test_an_output_that_is_gone(tmp_path: Path, treatment: Treatment) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 4)
+    fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0).out.unlink()
+    with pytest.raises(RunError, match=r"out\.jsonl: is gone"):
+        fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0)
 
 
 def test_ids_that_are_not_there(tmp_path: Path, treatment: Treatment) -> None:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -148,7 +149,7 @@ def _warnings(dataset: Dataset, out: Path | None) -> list[str]:
     home = dataset.path.absolute().parent
     if out is None or dataset.images is not None or not dataset.path.is_file() or out.parent == home:
         return []
-    first = next((one.image for one in dataset if one.image is not None), None)
+    first = next((one.image for one in islice(dataset, 100) if one.image is not None), None)
     if not isinstance(first, ImageFile) or Path(first.name).is_absolute():
         return []
     return [f"paths of images are kept as they are: they start from {home}, not from {out.parent}"]
@@ -182,6 +183,8 @@ def _begin(asked: Manifest, target: Path, folder: Path) -> Manifest:
         raise RunError(f"{asked.source.path}: has changed since this run began; remove {folder} to begin anew")
     if found.state is State.UNDONE:
         raise RunError(f"{target}: this run was undone; remove the output to run it again")
+    if found.state is State.DONE and not target.exists():
+        raise RunError(f"{target}: is gone, but the record of its run is not; remove {folder} to run it again")
     if found.state is State.DONE and found.in_place and Run(target).touched():
         raise RunError(
             f"{target}: was fixed in place and has changed since; to fix it again, remove {folder} (which makes those "

@@ -133,7 +133,7 @@ class Run:
     def original(self) -> Source | None:
         """The dataset as it was before the run, if it is still to be had."""
         if self.manifest.in_place:
-            return self.journal.source
+            return self.journal.source if self.journal.hashes else self.manifest.source
         try:
             found = self.manifest.source.open()
             return self.manifest.source if fingerprint(found) == self.manifest.input else None
@@ -212,6 +212,7 @@ def remake(run: Run, original: Source, names: Sequence[str], decided: Mapping[in
     known = disclaim(run, names)
     if run.manifest.in_place:
         run.journal.keep([*names, *companions(original, names)])
+        original = run.journal.source
     single = original.open().path.is_file()
     base = run.out if single else run.place("")
     staging = run.folder / "work" / "staged"
