@@ -3,9 +3,9 @@
     python benchmarks/pipeline_crash.py --trials 200            # from the repository's root
 
 Uses the small random-weight model of the tests. Every trial kills a run one to three times, then lets it finish.
-Half of the moments are drawn evenly from the time that an undisturbed run takes, half from its operations on files. Output and
-log must equal those of the undisturbed run, no caption may be lost or doubled, no file left behind; after a run in
-place, `undo` must give back the first bytes.
+Half of the moments are drawn evenly from the time that an undisturbed run takes, half from its operations on
+files. Output and log must equal those of the undisturbed run, no caption may be lost or doubled, no file left
+behind; after a run in place, `undo` must give back the first bytes.
 """
 
 import argparse
