@@ -159,7 +159,7 @@ def campaign(
             if chance.random() < by_time:
                 killed = killed_at_time(run, chance.uniform(0, 1.1 * seconds))
             else:
-                killed = killed_at_event(run, chance.randint(1, events))
+                killed = killed_at_event(run, chance.randint(1, events * 9 // 10))
             trial.kills += killed
             trial.finished_early += not killed
         run_alone(run)

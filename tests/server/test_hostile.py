@@ -18,24 +18,26 @@ from capedit.editing import Editor
 from capedit.server.app import review_app, service_app
 from capedit.server.examples import Example
 from capedit.server.review.review import Review
-from capedit.server.settings import Limits
+from capedit.server.settings import Access, Limits
 from tests.server.runs import write_run
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+ANYONE = Access(token=None, hosts=None)
 DOCUMENT = "/api/v1/openapi.json"
 
 
 @pytest.fixture(scope="module")
 def service(editor: Editor, examples: list[Example]) -> Any:
     limits = Limits(seconds=20, body_bytes=100_000)
-    return schemathesis.openapi.from_asgi(DOCUMENT, service_app(editor, examples=examples, limits=limits))
+    app = service_app(editor, examples=examples, limits=limits, access=ANYONE)
+    return schemathesis.openapi.from_asgi(DOCUMENT, app)
 
 
 @pytest.fixture(scope="module")
 def review(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     going_on = Review(write_run(Path(tmp_path_factory.mktemp("run"))))
-    yield schemathesis.openapi.from_asgi(DOCUMENT, review_app(going_on))
+    yield schemathesis.openapi.from_asgi(DOCUMENT, review_app(going_on, access=ANYONE))
     going_on.close()
 
 

@@ -65,19 +65,18 @@ Hit scene(vec3 p) {
   q = p - vec3(0.45, 2.0, -0.45); q.xz = turn(0.75) * q.xz;
   h = nearer(h, Hit(banana(q), BANANA));
 #elif SCENE == 3
-  float folds = 0.05 * fbm(vec3(p.xz * 1.3, 2.0)) + 0.02 * sin(3.0 * p.x + 2.0 * fbm(vec3(p.xz, 0.0)));
+  float folds = 0.04 * noise(vec3(p.xz * 1.3, 2.0)) + 0.02 * sin(3.0 * p.x + 2.0 * sin(1.7 * p.z));
   h = nearer(h, Hit((p.y - folds) * 0.8, SHEET));
-  h = nearer(h, Hit(p.z < -2.6 ? 1e3 : 1e3, WALL));
   h = nearer(h, Hit(p.z + 2.7, WALL));
-  h = nearer(h, Hit(box(p - vec3(-1.7, 0.55, -2.0), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * fbm(p * 2.0), PILLOW));
-  h = nearer(h, Hit(box(p - vec3(1.7, 0.55, -2.05), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * fbm(p * 2.0 + 5.0), PILLOW));
-  float fuzz = 0.03 * noise(p * 38.0) + 0.02 * noise(p * 80.0);
+  h = nearer(h, Hit(box(p - vec3(-1.7, 0.55, -2.0), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * sin(3.0 * p.x) * sin(4.0 * p.y), PILLOW));
+  h = nearer(h, Hit(box(p - vec3(1.7, 0.55, -2.05), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * sin(3.0 * p.x + 1.0) * sin(4.0 * p.y), PILLOW));
   vec3 s = vec3(abs(p.x), p.yz);
   float bear = ellipsoid(p - vec3(0, 0.85, 0), vec3(0.68, 0.8, 0.58));
   bear = smin(bear, length(p - vec3(0, 1.95, 0.05)) - 0.58, 0.12);
   bear = smin(bear, length(s - vec3(0.46, 2.42, 0.0)) - 0.2, 0.06);
   bear = smin(bear, capsule(s, vec3(0.55, 1.3, 0.15), vec3(0.95, 0.75, 0.5), 0.2), 0.1);
   bear = smin(bear, capsule(s, vec3(0.38, 0.28, 0.3), vec3(0.62, 0.27, 1.05), 0.26), 0.1);
+  float fuzz = bear < 0.1 ? 0.03 * noise(p * 38.0) + 0.02 * noise(p * 80.0) : 0.0;
   h = nearer(h, Hit((bear - fuzz) * 0.7, FUR));
   float muzzle = ellipsoid(p - vec3(0, 1.8, 0.55), vec3(0.27, 0.21, 0.2));
   muzzle = min(muzzle, length(s - vec3(0.64, 0.27, 1.24)) - 0.2);
@@ -100,8 +99,8 @@ Hit scene(vec3 p) {
   }
 #elif SCENE == 5
   vec2 u = p.xy / vec2(0.62, 0.26); u.x += 0.5 * floor(mod(floor(u.y), 2.0));
-  vec2 e = abs(fract(u) - 0.5);
-  float mortar = smoothstep(0.42, 0.5, max(e.x * 1.05, e.y * 0.97));
+  vec2 e = (0.5 - abs(fract(u) - 0.5)) * vec2(0.62, 0.26);
+  float mortar = smoothstep(0.022, 0.006, min(e.x, e.y));
   h = nearer(h, Hit((p.z + 0.03 * mortar - 0.02 * fbm(p * 9.0)) * 0.8, BRICK));
   vec3 q = p - vec3(0, 0, 0.12);
   h = nearer(h, Hit(cyl(q.xzy, 1.25, 0.06), CLOCK));
@@ -219,8 +218,8 @@ vec4 look(int m, vec3 p, vec3 n) {
   if (m == ROAD) return vec4(vec3(0.2) * (0.8 + 0.4 * noise(p * 50.0)), 0.0);
   if (m == BRICK) {
     vec2 u = p.xy / vec2(0.62, 0.26); u.x += 0.5 * floor(mod(floor(u.y), 2.0));
-    vec2 e = abs(fract(u) - 0.5);
-    float mortar = smoothstep(0.44, 0.49, max(e.x * 1.05, e.y * 0.97));
+    vec2 e = (0.5 - abs(fract(u) - 0.5)) * vec2(0.62, 0.26);
+    float mortar = smoothstep(0.02, 0.01, min(e.x, e.y));
     vec3 brick = mix(vec3(0.42, 0.14, 0.08), vec3(0.3, 0.09, 0.05), hash(floor(u))) * (0.7 + 0.5 * fbm(p * 14.0));
     return vec4(mix(brick, vec3(0.5, 0.46, 0.41), mortar), 0.0);
   }
@@ -306,7 +305,7 @@ void main() {
 #elif SCENE == 6
     vec3 eye = vec3(-0.5, 3.0, 4.6), at = vec3(0.05, 0.55, 0); float zoom = 2.3;
 #else
-    vec3 eye = vec3(0.4, 2.3, 6.2), at = vec3(0, 1.5, 0); float zoom = 2.1;
+    vec3 eye = vec3(0.4, 2.3, 6.2), at = vec3(0, 1.5, 0); float zoom = 2.9;
 #endif
     vec3 w = normalize(at - eye), u = normalize(cross(w, vec3(0, 1, 0))), v = cross(u, w);
     sum += march(eye, normalize(uv.x * u + uv.y * v + zoom * w));
