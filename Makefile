@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
 # The CPU build of torch; any looser request pulls in gigabytes of GPU packages.
 TORCH  := torch==2.13.0
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench clean chromium
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -30,7 +30,14 @@ $(VENV)/.demo: $(VENV)/.core
 demo: $(VENV)/.demo  ## edit captions of real photographs
 	$(BIN)/python -m capedit.demo
 
-test: $(VENV)/.dev lint  ## lint, types and all tests
+# The pages are tested in Debian's Chromium: found, or installed where we may; without any, those tests are skipped.
+CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome
+
+chromium:
+	@($(CHROMIUM)) >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium) \
+	|| echo "no Chromium, and none could be installed: the pages will not be tested"
+
+test: $(VENV)/.dev lint chromium  ## lint, types and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
