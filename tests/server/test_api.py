@@ -13,7 +13,7 @@ from capedit.data import Instance, write_dataset
 from capedit.data.images import ImageFile
 from capedit.editing import Bundle, Editor, Runtime
 from capedit.editing.editor import load_modules
-from capedit.editing.gaze import gaze
+from capedit.editing.gaze import CONTRAST, gaze
 from capedit.models.decoding import frame
 from capedit.server.examples import examples_from
 from capedit.vision import VisualTokens
@@ -86,7 +86,8 @@ def test_gaze_tells_of_every_word_and_region(client: TestClient, editor: Editor)
     assert own is not None
     assert told["words"] == ["a", "dog", "is", "on", "the", "sofa"]
     assert told["boxes"] == own.boxes[1:, :4].tolist()
-    np.testing.assert_allclose(told["weights"], own.values[:, 1:].clip(0, 1), atol=1e-4)
+    above = own.values[:, 1:] - own.values[:, 1:].mean(1, keepdims=True)
+    np.testing.assert_allclose(told["weights"], np.clip(above / CONTRAST, 0, 1), atol=1e-4)
 
 
 def test_a_model_without_grounding_is_asked_by_hiding_regions(tmp_path: Path) -> None:

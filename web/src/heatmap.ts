@@ -6,8 +6,8 @@ export interface Gaze {
   weights: number[][];
 }
 
-/** Below this fall of the log-odds no place can be said to speak for a word. */
-const FAINT = 0.05;
+/** Below this weight no place can be said to speak for a word. */
+const FAINT = 0.35;
 const SIDE = 56;
 
 export class HeatMap {

@@ -17,6 +17,9 @@ from capedit.vision import VisualTokens
 
 REACH = 0.2
 """How far from a region's centre others are hidden with it, as a share of the image: neighbours tell of each other."""
+CONTRAST = 0.3
+"""How far above its mean over the image the support of a word must rise to be as clear as it gets. Words that can be
+seen in one place rise so far; those like "a" or "of", and those that the image does not show, hardly rise at all."""
 _BATCH = 32
 
 
@@ -39,7 +42,8 @@ def gaze(editor: Editor, image: VisualTokens, caption: str, seen: Seen | None = 
     if support is None:
         weights = _without_each_region(editor, image, text)[:, 1 : len(words) + 1].T
     else:  # (1, T, V): sentinels around the words, the whole image before the regions
-        weights = np.clip(support[0, 1 : len(words) + 1, 1 : len(image)], 0, 1)
+        regions = support[0, 1 : len(words) + 1, 1 : len(image)]
+        weights = np.clip((regions - regions.mean(1, keepdims=True)) / CONTRAST, 0, 1)
     return Gaze(words, image.boxes[1:, :4], weights.astype(np.float32))
 
 

@@ -20,7 +20,7 @@ from capedit.server.review.query import matching
 from capedit.server.review.review import Item, Review
 from capedit.server.review.units import Unit
 
-_REFUSALS = (400, 401, 403, 413, 421, 422)
+_REFUSALS = (400, 401, 403, 404, 413, 421, 422)
 _KINDS = 60
 _SAMPLES = 8
 _TOLD = 50
@@ -113,7 +113,7 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
             )
         return lines
 
-    @router.get("/items/{row}", summary="One caption", response_model=wire.ItemOut, responses=describe(404))
+    @router.get("/items/{row}", summary="One caption", response_model=wire.ItemOut)
     def one(row: int) -> wire.ItemOut:
         item = review.item(row)
         logged = item.row
@@ -138,13 +138,13 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
         "/items/{row}/image",
         summary="Its image",
         response_class=Response,
-        responses={200: {"content": {"image/*": {}}}, **describe(404)},
+        responses={200: {"content": {"image/*": {}}}},
     )
     def image(row: int) -> Response:
         data, media_type = shown(review.run, review.item(row).row)
         return Response(data, media_type=media_type, headers={"Cache-Control": "private, max-age=3600"})
 
-    @router.post("/decide", summary="Decide", response_model=wire.NewsOut, responses=describe(404, 409))
+    @router.post("/decide", summary="Decide", response_model=wire.NewsOut, responses=describe(409))
     def decide(wanted: wire.DecideIn) -> wire.NewsOut:
         """Saved when the answer comes. 409 means that another has decided on the caption since `base`."""
         review.item(wanted.row)
@@ -241,7 +241,7 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
             download=download,
         )
 
-    @router.get("/exports/{name}", summary="A file that was written", response_class=Response, responses=describe(404))
+    @router.get("/exports/{name}", summary="A file that was written", response_class=Response)
     def exported(name: str) -> FileResponse:
         # Only what this server has written, looked up by name: never a path of the caller's.
         if name not in exports:
