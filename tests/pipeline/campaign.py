@@ -163,7 +163,9 @@ def campaign(
             trial.kills += killed
             trial.finished_early += not killed
         run_alone(run)
-        assert outcome(root, scenario) == expected, f"{scenario.name}, trial {number}: {root}"
+        found = outcome(root, scenario)
+        different = {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
+        assert not different, f"{scenario.name}, trial {number}: {[(name, found.get(name)) for name in different]}"
         log = EditLog(root / (scenario.out or scenario.dataset))
         assert len(log) == len({(row.file, row.index) for row in log}) == count
         if scenario.out is None:

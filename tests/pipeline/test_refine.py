@@ -12,6 +12,7 @@ from capedit.data import ImageBytes, ImageFile
 from capedit.editing import Edit, Editor
 from capedit.models.runtime import Seen
 from capedit.pipeline import EditRow, Status, Treatment
+from capedit.pipeline.errors import FatalError
 from capedit.pipeline.items import Item
 from capedit.pipeline.refine import Refiner, Stamp
 from capedit.pipeline.visuals import Visuals
@@ -136,6 +137,17 @@ def test_a_caption_that_breaks_the_editor_breaks_nothing_else(
     assert rows[3].status is Status.FAILED
     assert rows[3].reason == "editor: RuntimeError: no such caption, please"
     assert [row.refined for row in rows if row.row != 3] == [row.refined for row in expected if row.row != 3]
+
+
+def test_an_editor_that_is_broken_stops_the_run(
+    tmp_path: Path, editor: Editor, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(seen: Seen, captions: Sequence[str], **knobs: Any) -> list[Edit]:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(editor, "edit_seen", broken)
+    with pytest.raises(FatalError, match=r"fails on every caption.*out of order"):
+        refine(editor, items_of(tmp_path, 20, 2), treatment)
 
 
 @pytest.mark.parametrize("precision", list(Precision))

@@ -53,8 +53,9 @@ def picture_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For a module, not longer: while Playwright runs, its thread has an event loop that others would trip over."""
     with sync_playwright() as playwright:
         found = launch(playwright)
         yield found

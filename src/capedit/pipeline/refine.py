@@ -17,6 +17,7 @@ import numpy as np
 from capedit.data.formats.jsonvalues import is_utf8
 from capedit.editing import CaptionError, Edit, Editor
 from capedit.editing.editor import ROOM, read_caption
+from capedit.pipeline.errors import FatalError
 from capedit.pipeline.guards import Verdict, judge
 from capedit.pipeline.items import Item, image_place
 from capedit.pipeline.log import EditRow, Status
@@ -26,6 +27,8 @@ from capedit.vision import VisualTokens
 
 WINDOW = 64
 """Captions edited side by side."""
+HOPELESS = 8
+"""So many captions side by side that all break the editor show that it is the editor that is broken."""
 NOT_SELECTED = "not selected"
 
 
@@ -119,10 +122,13 @@ class Refiner:
             return []
         try:
             return [*self._edit_together(pairs)]
-        except Exception as error:  # noqa: BLE001 - whatever it is, it must not cost more than one caption
+        except Exception as error:
             if len(pairs) == 1:
                 return [f"editor: {type(error).__name__}: {error}"]
-            return [self._edit([pair])[0] for pair in pairs]
+            alone = [self._edit([pair])[0] for pair in pairs]
+            if len(pairs) >= HOPELESS and all(isinstance(edit, str) for edit in alone):
+                raise FatalError(f"the editor fails on every caption ({alone[0]})") from error
+            return alone
 
     def _edit_together(self, pairs: Sequence[tuple[VisualTokens, str]]) -> list[Edit]:
         images = {id(tokens): tokens for tokens, _ in pairs}
