@@ -106,13 +106,14 @@ def test_resuming_equals_never_stopping(tmp_path: Path) -> None:
 
 
 STEADY = TrainConfig(steps=4, batch_size=8, evaluate_every=4, checkpoint_every=4)
+GOLD = replace(OURS, own_states=0.0)  # what a model that knows nothing decides hangs on rounding
 
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:
-    fit(made_task(tmp_path)[0], STEADY, tmp_path / "one")
+    fit(made_task(tmp_path, GOLD)[0], STEADY, tmp_path / "one")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", __name__]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([*command, str(tmp_path)], check=True, env=environment, timeout=120)
+    subprocess.run([*command, str(tmp_path)], check=True, env=environment)
     one, two = (load_checkpoint(tmp_path / name / "last.safetensors").tensors for name in ("one", "two"))
     for name in one:
         if ".key.bias" not in name:  # softmax does not feel them: their gradient is noise, which Adam blows up
@@ -163,7 +164,7 @@ def test_area_under_curve_counts_ties_half() -> None:
 
 def main(folder: str) -> None:
     with join_workers() as workers:
-        fit(made_task(Path(folder))[0], STEADY, Path(folder) / "two", workers=workers)
+        fit(made_task(Path(folder), GOLD)[0], STEADY, Path(folder) / "two", workers=workers)
 
 
 if __name__ == "__main__":

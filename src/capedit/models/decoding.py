@@ -193,8 +193,11 @@ class _Decoder:
             torn, came = self._torn(draft), False
             for place, sure in places:
                 before, after = standing[place], standing[place + 1]
-                beside = {word.text for word in (before, after) if word is not None}
-                word, likely = self._choose(logits[number], beside | (set(draft.tokens) - REPEATABLE))
+                excluded = {word.text for word in (before, after) if word is not None} | (
+                    set(draft.tokens) - REPEATABLE
+                )
+                whole = before is not None and self._protects(before)
+                word, likely = self._choose(logits[number], excluded, apart=whole)
                 number += 1
                 p = sure * likely
                 if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or place in torn):
@@ -203,13 +206,18 @@ class _Decoder:
             filled.append(came)
         return filled
 
-    def _choose(self, logits: Floats, excluded: set[str]) -> tuple[str, float]:
-        """The likeliest word that may come here, and its probability."""
+    def _choose(self, logits: Floats, excluded: set[str], *, apart: bool) -> tuple[str, float]:
+        """The likeliest word that may come here, and its probability; `apart` from the word before, not joined to it."""
+        vocabulary = self.modules.vocabulary
         scaled = logits / self.calibration.insert
         weights = np.exp(scaled - scaled.max())
-        words = self.modules.vocabulary.words
-        best = next(at for at in np.argsort(-logits)[: len(excluded) + 1].tolist() if words[at] not in excluded)
-        return words[best], float(weights[best] / weights.sum())
+        left = logits.copy()
+        while True:
+            best = int(left.argmax())
+            word = vocabulary.words[best]
+            if word not in excluded and not (apart and vocabulary.joins(word)):
+                return word, float(weights[best] / weights.sum())
+            left[best] = -np.inf
 
     def repair(self, drafts: Sequence[Draft], rows: Sequence[int]) -> None:
         """Where a sentence is still broken, take back what broke it, or else what was put beside the break."""

@@ -29,6 +29,7 @@ class Batch(NamedTuple):
 
     vision: VisionInput
     text: TextInput
+    mistaken: Tensor  # (wrong captions,) the image that each was written for by mistake
 
 
 class GroundingTask:
@@ -70,16 +71,18 @@ class GroundingTask:
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
         images = [self._images[index] for index in indices]
         step = int(rng.integers(2**32))
-        right, wrong = [], []
-        for index, image in zip(indices, images, strict=True):
+        right, wrong, mistaken = [], [], []
+        for at, (index, image) in enumerate(zip(indices, images, strict=True)):
             draw = np.random.default_rng([step, int(index)])
             right.append(_hidden(_one_of(self._lesson.right[image], draw), draw))
             if image in self._wrong:
                 wrong.append(_hidden(_one_of(self._wrong[image], draw), draw))
-        return Batch(see(self._store, images), _text([*right, *wrong]))
+                mistaken.append(at)
+        return Batch(see(self._store, images), _text([*right, *wrong]), torch.tensor(mistaken, dtype=torch.long))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
-        return {"contrast": float(len(batch.vision.features))}
+        images, wrong = len(batch.vision.features), len(batch.mistaken)
+        return {"contrast": float(images), "ranking": float(images * wrong)}
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
         model, images = self._model, len(batch.vision.features)
@@ -87,7 +90,10 @@ class GroundingTask:
         own = torch.arange(images)
         to_caption = nn.functional.cross_entropy(scores.T, own, reduction="sum")
         to_image = nn.functional.cross_entropy(scores[:images], own, reduction="sum")
-        return {"contrast": LossTerm((to_caption + to_image) / 2)}
+        right = scores[own, own]
+        wrong = scores[images + torch.arange(len(batch.mistaken)), batch.mistaken]
+        ranking = -nn.functional.logsigmoid(right[:, None] - wrong).sum()  # any right caption above any wrong one
+        return {"contrast": LossTerm((to_caption + to_image) / 2), "ranking": LossTerm(ranking)}
 
     def evaluate(self) -> Mapping[str, float]:
         """How well wrong captions are told from right ones, over all and image by image."""
