@@ -13,10 +13,14 @@ import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect
 from playwright.sync_api import Error as PlaywrightError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PATIENCE = 60_000
+"""Milliseconds until a test gives up on a page: two cores may be busy with other things."""
+expect.set_options(timeout=PATIENCE)
+
 SHIFT_WATCH = """
 window.shift = 0;
 new PerformanceObserver((list) => {
@@ -58,7 +62,7 @@ class Visitor:
 
     def open(self) -> Page:
         page = self.context.new_page()
-        page.set_default_timeout(60_000)  # two cores may be busy with other tests
+        page.set_default_timeout(PATIENCE)
         page.add_init_script(SHIFT_WATCH)
         page.on("pageerror", lambda error: self.sins.append(f"error: {error}"))
         page.on("console", lambda message: self._note(message.type, message.text))
@@ -81,20 +85,27 @@ class Visitor:
 
     def until(self, expression: str, argument: Any = None) -> None:
         """Wait until JavaScript says yes. Read by the debugger: the page itself may evaluate nothing."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE / 1000
         while not self.page.evaluate(expression, argument):
             assert time.monotonic() < deadline, f"never came true: {expression} {argument}"
-            time.sleep(0.05)
+            self.page.wait_for_timeout(50)
 
-    def text(self, selector: str) -> str:
-        return self.page.locator(selector).inner_text()
+    def find(self, selector: str) -> Locator:
+        return self.page.locator(selector)
 
     def sees(self, selector: str, text: str) -> None:
-        self.until("([s, t]) => document.querySelector(s)?.innerText.trim() === t", [selector, text])
+        expect(self.find(selector)).to_have_text(text, use_inner_text=True)
+
+    def counts(self, selector: str, count: int) -> None:
+        expect(self.find(selector)).to_have_count(count)
+
+    def settle(self) -> None:
+        """Wait for all that moves to have come to rest: half-faded colours are nobody's contrast."""
+        self.until("() => document.getAnimations().every((one) => one.playState !== 'running')")
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core finds serious or worse."""
+    """What axe-core finds serious or worse on the page as it is at rest."""
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [
         f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"

@@ -124,11 +124,10 @@ def test_rows_are_labelled_as_told(tmp_path: Path) -> None:
     task, _ = made_task(tmp_path, replace(OURS, word_noise=0.0, own_states=0.0))
     batch = task.batch(np.arange(8), np.random.default_rng(0))
     rows = batch.rows["delete"]
-    assert len(batch.match) == len(rows.ids)
-    right = rows.labels[(batch.match == 1)]
+    right = rows.labels[(rows.fits == 1)]
     assert len(right) >= 8
     assert (right[right != IGNORE] == 0).all()  # nothing goes from a right caption
-    wrong = rows.labels[batch.match == 0]
+    wrong = rows.labels[rows.fits == 0]
     assert (wrong == 1).any()
     assert (rows.ids[:, 0] == START).all()
 

@@ -8,6 +8,8 @@ export interface Key {
   keys: string[];
   does: string;
   group: string;
+  /** Whether it goes on while the key is held down; a decision must not. */
+  repeats?: boolean;
   run: () => void;
 }
 
@@ -24,7 +26,7 @@ export function listen(table: () => Key[]): void {
       if (typing && name === "Mod+z") return; // fields have an undo of their own
       if (isPressing(event.target) && (name === "Enter" || name === " ")) return; // a button does its own thing
       event.preventDefault();
-      key.run();
+      if (!event.repeat || key.repeats) key.run();
       return;
     }
   });

@@ -1,12 +1,13 @@
 /** The playground: a picture, a caption, and the edit as it happens. */
 
-import { get, post, Problem, send, signIn } from "./api";
+import { get, post, signIn } from "./api";
 import { h, icon, percent, show } from "./dom";
 import { rowsOf, type Edit } from "./edit";
 import type { Gaze } from "./heatmap";
 import { type Key, listen, showSheet } from "./keys";
 import { KnobPanel } from "./knobs";
 import { PictureStage } from "./picture";
+import { SentPicture } from "./sent";
 import { copyPicture, copyText, curl, savePicture } from "./share";
 import { themeButton } from "./theme";
 import { toast } from "./toast";
@@ -32,10 +33,7 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 class Playground {
   private model: Model | null = null;
-  private imageId: string | null = null;
-  private uploading: Promise<string> | null = null;
-  private file: Blob | null = null;
-  private fileName = "photo.jpg";
+  private picture: SentPicture | null = null;
   private edit: Edit | null = null;
   /** The wish that was sent last. */
   private asked = "";
@@ -175,18 +173,13 @@ class Playground {
 
   private setPicture(file: Blob, name: string): void {
     document.querySelector("main")?.classList.remove("fresh");
-    this.file = file;
-    this.fileName = name;
-    this.imageId = null;
     this.pictures += 1;
     this.gazes.clear();
     this.gazeNote.textContent = "";
-    this.uploading = null;
-    if (this.model && file.size > this.model.limits.body_bytes) {
-      const most = Math.floor(this.model.limits.body_bytes / 2 ** 20);
-      this.fail(new Problem(413, `This picture has ${Math.ceil(file.size / 2 ** 20)} MB; the server takes ${most}.`));
-      this.file = null;
-      return;
+    const most = this.model?.limits.body_bytes ?? Infinity;
+    this.picture = file.size > most ? null : new SentPicture(file, name);
+    if (!this.picture) {
+      this.fail(new Error(`This picture has ${Math.ceil(file.size / 2 ** 20)} MB; the server takes ${Math.floor(most / 2 ** 20)}.`));
     }
     void this.refresh();
     if (!this.caption.value.trim()) this.caption.focus();
@@ -200,8 +193,8 @@ class Playground {
   /** Edit what is on the page now. While one request is under way, only the latest wish waits. */
   private async refresh(): Promise<void> {
     const caption = this.caption.value.trim();
-    const { file } = this;
-    if (!file || !caption) {
+    const { picture } = this;
+    if (!picture || !caption) {
       this.empty();
       return;
     }
@@ -212,35 +205,18 @@ class Playground {
     this.asked = wish;
     this.state.textContent = "editing …";
     try {
-      const edit = await this.ask(file, caption, this.knobs.values());
-      if (file === this.file && this.caption.value.trim()) this.showEdit(edit);
+      const edit = await picture.edit(caption, this.knobs.values());
+      if (picture === this.picture && this.caption.value.trim()) this.showEdit(edit);
     } catch (error) {
-      if (file === this.file) this.fail(error);
+      if (picture === this.picture) {
+        this.empty(error instanceof Error ? error.message : String(error)); // never the edit of another picture
+        this.fail(error);
+      }
+      this.asked = ""; // Enter tries again
     }
     this.busy = false;
     this.state.textContent = "";
     if (this.wish() !== wish) void this.refresh();
-  }
-
-  private async ask(file: Blob, caption: string, knobs: Record<string, number>): Promise<Edit> {
-    for (let attempt = 0; ; attempt++) {
-      this.imageId ??= await this.upload(file);
-      try {
-        return await post<Edit>("/edit", { image_id: this.imageId, caption, knobs });
-      } catch (error) {
-        const forgotten = error instanceof Problem && error.status === 404;
-        if (!forgotten || attempt > 0) throw error;
-        this.imageId = null; // the server keeps only the latest pictures: send it again
-        this.uploading = null;
-      }
-    }
-  }
-
-  private upload(file: Blob): Promise<string> {
-    this.uploading ??= send("/images", file, "application/octet-stream")
-      .then((response) => response.json() as Promise<{ image_id: string }>)
-      .then((told) => told.image_id);
-    return this.uploading;
   }
 
   private showEdit(edit: Edit): void {
@@ -259,11 +235,10 @@ class Playground {
     if (fresh) this.replay();
   }
 
-  private empty(): void {
+  private empty(words = this.picture ? "Type what the picture shows." : "Drop a picture and type a caption, or try an example."): void {
     this.edit = null;
     this.asked = "";
-    const waits = this.file ? "Type what the picture shows." : "Drop a picture and type a caption, or try an example.";
-    show(this.clean, h("span", { class: "quiet" }, waits));
+    show(this.clean, h("span", { class: "quiet" }, words));
     show(this.refined);
     show(this.rounds);
     this.facts.textContent = "";
@@ -339,7 +314,7 @@ class Playground {
       json: () => copyText(JSON.stringify(edit, null, 2), "JSON"),
       picture: () => copyPicture(edit),
       svg: () => savePicture(edit),
-      curl: () => copyText(curl(edit.source, this.fileName, this.knobs.values()), "Command"),
+      curl: () => copyText(curl(edit.source, this.picture?.name ?? "photo.jpg", this.knobs.values()), "Command"),
     };
     ways[what]().catch((error: unknown) => this.fail(error));
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from typing import Any
 
 from capedit.data.atomic import staged_file, sync
 from capedit.pipeline.errors import RunError, writing
+
+_RANDOM = "[a-z0-9_]{8}"
+"""What `staged_file` and `staged_folder` put after a name."""
 
 
 def place(staged: Path, target: Path) -> None:
@@ -25,8 +29,12 @@ def place(staged: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with staged_file(target) as near:  # another disk: copied beside the target first
-            shutil.copyfile(staged, near)
+        # Another disk: copied beside the target first, by a name that the next attempt uses again if this one is killed.
+        near = target.with_name(f".{target.name}.capedit")
+        shutil.copyfile(staged, near)
+        shutil.copymode(staged, near)
+        sync(near)
+        near.replace(target)
         staged.unlink()
     sync(target.parent)
 
@@ -45,7 +53,10 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the one process that writes here; the system lets go when the process ends, however it ends."""
+    """Be the one process that writes here; the system lets go when the process ends, however it ends.
+
+    Whoever comes next clears away what one that was killed had begun to write.
+    """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("ab")
@@ -54,28 +65,22 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise RunError(f"{folder}: another run is writing here; wait for it, or write elsewhere") from None
+        _remove_all(folder, rf"\..+\.{_RANDOM}(\.[^.]+){{0,3}}")
         yield
 
 
 def remove_leftovers(target: Path) -> None:
-    """Clear away what a killed process left beside a target: names that `staged_file` and `staged_folder` make."""
-    prefix = f".{target.name[:80]}."
-    for path in target.parent.glob(f"{glob_escape(prefix)}????????*"):
-        random, ending = path.name[len(prefix) :][:8], path.name[len(prefix) + 8 :]
-        if random.replace("_", "a").isalnum() and ending in _endings(target):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def glob_escape(text: str) -> str:
-    return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in text)
-
-
-def _endings(target: Path) -> tuple[str, ...]:
+    """Clear away what a killed process had begun to write in the place of a target."""
     suffix = "".join(target.suffixes[-2:])
-    return (suffix, suffix + ".capedit")
+    _remove_all(target.parent, rf"\.{re.escape(target.name[:80])}\.{_RANDOM}{re.escape(suffix)}(\.capedit)?")
+
+
+def _remove_all(folder: Path, names: str) -> None:
+    for path in [path for path in folder.glob(".*") if re.fullmatch(names, path.name)]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def file_state(path: Path) -> list[int]:

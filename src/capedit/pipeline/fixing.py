@@ -54,6 +54,8 @@ from capedit.pipeline.visuals import open_store
 from capedit.pipeline.workbench import Task, Unit
 from capedit.vision import Encoder
 
+PROBLEMS = "problems.jsonl"
+
 
 def ignore(progress: Progress) -> None:
     """A report that nobody reads."""
@@ -181,6 +183,8 @@ def _begin(asked: Manifest, target: Path, folder: Path) -> Manifest:
         )
     if found.state is State.EDITING and found.input != asked.input:
         raise RunError(f"{asked.source.path}: has changed since this run began; remove {folder} to begin anew")
+    if found.state is State.UNDOING:
+        raise RunError(f"{target}: an undo of this run was cut short; finish it first (capedit undo)")
     if found.state is State.UNDONE:
         raise RunError(f"{target}: this run was undone; remove the output to run it again")
     if found.state is State.DONE and not target.exists():
@@ -214,10 +218,9 @@ def _edit(
         make_plan(task.source, Selection.parse(task.treatment.only), plan_folder)
     plan = Plan.load(plan_folder)
     set_aside = edit_shards(plan.shards, plan.captions, task, engine, workers, report)
-    remove_leftovers(folder / "log")
     shutil.rmtree(folder / "log", ignore_errors=True)  # of a run that was killed before it said that it had written it
     gathered = gather(plan, task, set_aside, folder / "log")
-    manifest.problems = _tell_problems(plan, task, folder)
+    _tell_problems(plan, task, folder)
     manifest.counts = {status.value: gathered.statuses[status] for status in sorted(gathered.statuses)}
     manifest.collapsed = gathered.collapsed
     manifest.set_aside = {str(number): reason for number, reason in sorted(set_aside.items())}
@@ -244,21 +247,25 @@ def edit_shards(
     return set_aside
 
 
-def _tell_problems(plan: Plan, task: Task, folder: Path) -> int:
-    """All bad records of the run in one file; gives their number."""
+def _tell_problems(plan: Plan, task: Task, folder: Path) -> None:
+    """All bad records of the run in one file, if there are any."""
     sources = [task.work / "plan" / "problems.jsonl"]
     sources += [path for shard in plan.shards if (path := problems_file(task, shard.number)).exists()]
-    count = 0
     staged = task.work / "problems.staged"
-    with writing(folder), staged.open("wb") as target:
-        for source in sources:
-            with source.open("rb") as lines:
-                for line in lines:
-                    count += 1
-                    target.write(line)
-    if count:
-        place(staged, folder / "problems.jsonl")
-    return count
+    with writing(folder):
+        with staged.open("wb") as target:
+            for source in sources:
+                with source.open("rb") as lines:
+                    shutil.copyfileobj(lines, target)
+        if staged.stat().st_size:
+            place(staged, folder / PROBLEMS)
+
+
+def _count_problems(folder: Path) -> int:
+    if not (folder / PROBLEMS).exists():
+        return 0
+    with (folder / PROBLEMS).open("rb") as lines:
+        return sum(1 for _ in lines)
 
 
 def _write(manifest: Manifest, task: Task, target: Path, folder: Path, engine: EngineName, workers: int | None) -> None:
@@ -269,8 +276,9 @@ def _write(manifest: Manifest, task: Task, target: Path, folder: Path, engine: E
         if manifest.rewritten:
             _write_like(manifest.source, log, task, target, engine, workers)
         else:
-            _convert(manifest, log, target, folder)
+            _convert(manifest, log, task, target)
     note_output(folder, target)
+    manifest.problems = _count_problems(folder)
     manifest.state = State.DONE
     manifest.finished = _now().isoformat()
     manifest.save(folder)
@@ -325,18 +333,19 @@ def _write_like(
             return
         write_companions(source, changed_files(log, {}), staged, task.work / "staged")
         if dataset.path.is_dir():
-            copy_rest(source, staged)
+            copy_rest(source, staged, task.work / "staged")
         os.sync()
         staged.replace(target)
         sync(target.parent)
 
 
-def _convert(manifest: Manifest, log: EditLog, target: Path, folder: Path) -> None:
+def _convert(manifest: Manifest, log: EditLog, task: Task, target: Path) -> None:
     dataset = manifest.source.open()
     instances = revised(as_read(matched(dataset, new_captions(log, {}), base_folder(dataset))))
     with writing(target):
         written = write_dataset(instances, target, manifest.output_format, template=dataset)
-    if len(written.problems):
-        with (folder / "problems.jsonl").open("a", encoding="utf-8") as file:
-            file.writelines(map(problem_line, written.problems))
-        manifest.problems += len(written.problems)
+        if len(written.problems):
+            told, staged = edits_folder(target) / PROBLEMS, task.work / "problems.staged"
+            before = told.read_bytes() if told.exists() else b""
+            staged.write_bytes(before + "".join(map(problem_line, written.problems)).encode("utf-8"))
+            place(staged, told)

@@ -17,7 +17,7 @@ from pathlib import Path
 from capedit.data import Dataset
 from capedit.data.atomic import sync
 from capedit.data.side import side_folder
-from capedit.pipeline.durable import place, read_json, write_json
+from capedit.pipeline.durable import place, read_json, remove_leftovers, write_json
 from capedit.pipeline.errors import RunError, writing
 from capedit.pipeline.settings import Source, base_folder, relative
 
@@ -48,6 +48,7 @@ class Journal:
         """Have these files in the journal, on the disk, before any of them changes."""
         new = [name for name in names if name not in self.hashes]
         with writing(self._folder):
+            remove_leftovers(self._list)
             if not self.hashes:
                 shutil.rmtree(self._originals, ignore_errors=True)
                 self._mirror()

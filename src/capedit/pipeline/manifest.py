@@ -26,6 +26,8 @@ class State(StrEnum):
     WRITING = "writing"
     """The log is complete; the output is being written."""
     DONE = "done"
+    UNDOING = "undoing"
+    """An undo of the whole has begun; it can only be gone on with."""
     UNDONE = "undone"
     """Every caption is what it was before the run."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain, groupby
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -180,7 +181,7 @@ class WriteFile:
 
 def _staged(staging: Path, number: int, file: Path) -> Path:
     # The same ending, since formats go by it.
-    return staging / f"{number}.{os.getpid()}{''.join(file.suffixes[-2:])}"
+    return staging / f"{number}.{uuid4().hex}{''.join(file.suffixes[-2:])}"
 
 
 def _is_either(file: Path, one: Path, other: Path) -> bool:
@@ -239,16 +240,19 @@ def write_units(
     return units
 
 
-def copy_rest(source: Source, target: Path) -> None:
+def copy_rest(source: Source, target: Path, staging: Path) -> None:
     """Copy what belongs to a folder but holds no captions of its own, unless it is there."""
     folder = Path(source.path)
+    staging.mkdir(parents=True, exist_ok=True)
+    staged = staging / "rest"
     for inside, _, names in os.walk(folder):
         for name in names:
             file = Path(inside, name)
             copy = target / file.relative_to(folder)
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, copy)
+                shutil.copyfile(file, staged)
+                staged.replace(copy)  # a copy that is there is whole
         (target / Path(inside).relative_to(folder)).mkdir(parents=True, exist_ok=True)
 
 

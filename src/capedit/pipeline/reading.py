@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capedit.data import DataError, Dataset, Instance, Problem
+from capedit.data import DataError, Dataset, Instance
+from capedit.data.errors import Problems
 from capedit.pipeline.items import Item
 from capedit.pipeline.selection import Selection
 from capedit.pipeline.settings import base_folder
@@ -20,18 +21,17 @@ class FileReader:
         self._file = -1
         self._stream: Iterator[Instance] = iter(())
         self._next: Instance | None = None
-        self.problems: list[Problem] = []
-        """Bad records since the reader was last told to `forget` them."""
-
-    def forget(self) -> None:
-        self.problems = []
+        self.problems = Problems()
+        """Bad records since this was last cleared."""
 
     def items(self, file: int, start: int, stop: int | None) -> Iterator[Item]:
         """The items of records `start` to `stop` of the file with this number; each item's row is its record."""
         position = -1 if self._next is None else _index(self._next)
         if file != self._file or position > start or self._next is None:
             self._file = file
-            self._stream = self._dataset.format.read(self._dataset.files[file], self._dataset.reading(self._note))
+            self._stream = self._dataset.format.read(
+                self._dataset.files[file], self._dataset.reading(self.problems.add)
+            )
             self._advance()
         while self._next is not None and (stop is None or _index(self._next) < stop):
             instance = self._next
@@ -44,9 +44,6 @@ class FileReader:
             self._next = next(self._stream, None)
         except OSError as error:
             raise DataError(f"{self._dataset.files[self._file]}: cannot be read ({error.strerror or error})") from error
-
-    def _note(self, problem: Problem) -> None:
-        self.problems.append(problem)
 
 
 def _index(instance: Instance) -> int:

@@ -80,6 +80,7 @@ class Refiner:
         self._treatment, self._knobs = treatment, treatment.chosen_knobs()
 
     def rows(self, items: Iterable[Item]) -> Iterator[EditRow]:
+        self._visuals.forget()
         stream = iter(items)
         while window := list(islice(stream, WINDOW)):
             yield from self._window(window)

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -43,6 +43,8 @@ from capedit.pipeline.settings import Source, base_folder
 
 OUTPUT = "output.json"
 DECISIONS = "decisions.jsonl"
+_STAYING = ("lock", "exports")
+"""What is in the folder of a run but does not belong to this one run."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,29 @@ class Run:
         Every decision is kept in `decisions.jsonl`. An output that nobody else has touched comes out as if the run had
         decided so, byte for byte; in one that somebody has, only records that still say what they said are changed.
         """
-        if self.manifest.state is not State.DONE:
-            raise RunError(f"{self.out}: the run is {self.manifest.state}, not done; only finished ones can be changed")
+        with self.writing() as state:
+            if state is not State.DONE:
+                raise RunError(f"{self.out}: the run is {state}, not done; only finished ones can be changed")
+            return self.change(captions, by=by)
+
+    @contextmanager
+    def writing(self) -> Iterator[State]:
+        """Be the one that writes to this run; gives how far it is now that nobody else does."""
+        with locked(self.folder):
+            self.manifest = Manifest.load(self.folder)
+            yield self.manifest.state
+
+    def change(self, captions: Mapping[int, str], *, by: str) -> Rewritten:
+        """`rewrite`, by one who is `writing`."""
         if not captions:
             return Rewritten(0)
-        with locked(self.folder):
-            if self.manifest.rewritten and not self.touched() and (original := self.original()) is not None:
-                self._decide(captions, by)
-                self._remake(original, captions)
-                return Rewritten(len(captions))
-            conflicts = self._patch(captions)
-            self._decide({row: text for row, text in captions.items() if row not in conflicts}, by)
-            return Rewritten(len(captions) - len(conflicts), tuple(sorted(conflicts)))
+        if self.manifest.rewritten and not self.touched() and (original := self.original()) is not None:
+            self._decide(captions, by)
+            self._remake(original, captions)
+            return Rewritten(len(captions))
+        conflicts = self._patch(captions)
+        self._decide({row: text for row, text in captions.items() if row not in conflicts}, by)
+        return Rewritten(len(captions) - len(conflicts), tuple(sorted(conflicts)))
 
     def export(self, path: str | Path, captions: Mapping[int, str] | None = None, format: str | None = None) -> Written:
         """Write all captions elsewhere, in any format: those of the output, and `captions` where it says otherwise."""
@@ -161,8 +174,13 @@ class Run:
     def place(self, name: str) -> Path:
         """Where a file of the dataset is in the output."""
         if self.manifest.in_place:
-            return base_folder(self.manifest.source.open()) / name
+            return self._live / name
         return self.out if self.out.is_file() else self.out / name
+
+    @cached_property
+    def _live(self) -> Path:
+        """The folder of a dataset that was changed in place."""
+        return base_folder(self.manifest.source.open())
 
     def _decide(self, captions: Mapping[int, str], by: str) -> None:
         time = datetime.now(UTC).isoformat(timespec="seconds")
@@ -178,8 +196,13 @@ class Run:
             sync(path.parent)
 
     def _remake(self, original: Source, captions: Mapping[int, str]) -> None:
-        """Make the files in which these rows stand again, from the originals."""
-        names = [name for name, rows in rows_by_file(self.log).items() if any(row in captions for row in rows)]
+        """Make the files in which these rows stand again, from the originals; and those that a crash may have left."""
+        cut_short = {name for name, state in read_json(self.folder / OUTPUT).items() if state is None}
+        names = [
+            name
+            for name, rows in rows_by_file(self.log).items()
+            if name in cut_short or any(row in captions for row in rows)
+        ]
         remake(self, original, names, self.decided)
 
     def _patch(self, captions: Mapping[int, str]) -> set[int]:
@@ -251,17 +274,13 @@ def _ends_line(path: Path) -> bool:
 
 def retire(folder: Path) -> None:
     """Put an undone run out of the way of the next one; nothing of it is thrown away."""
-    number = next(n for n in itertools.count(1) if not (folder / f"undone-{n:04d}").exists())
+    # If that was cut short once, the manifest is still here, and it is gone on with.
+    number = next(n for n in itertools.count(1) if not (folder / f"undone-{n:04d}" / FILE).exists())
+    kept = folder / f"undone-{number:04d}"
     with writing(folder):
-        kept = folder / f"undone-{number:04d}"
-        kept.mkdir()
-        for name in (
-            "log",
-            OUTPUT,
-            DECISIONS,
-            "journal",
-            "problems.jsonl",
-            FILE,
+        kept.mkdir(exist_ok=True)
+        belongings = [path for path in folder.iterdir() if path.name not in _STAYING and not path.match("undone-*")]
+        for path in sorted(
+            belongings, key=lambda path: path.name == FILE
         ):  # the manifest last: till then it is this run
-            if (folder / name).exists():
-                (folder / name).replace(kept / name)
+            path.replace(kept / path.name)

@@ -6,15 +6,16 @@ they write the same.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 
 from capedit.data import Problem
+from capedit.data.errors import Problems
 from capedit.data.formats.jsonvalues import dumps
 from capedit.pipeline.durable import place
 from capedit.pipeline.errors import writing
@@ -22,9 +23,6 @@ from capedit.pipeline.items import Item, image_key, read_items
 from capedit.pipeline.log import SCHEMA, EditRow, Status, to_table
 from capedit.pipeline.refine import WINDOW
 from capedit.pipeline.workbench import Account, Task, Workbench
-
-MOST_PROBLEMS = 1000
-"""Bad records of a shard that are written down one by one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class FileShard(Shard):
         return bench.reader.items(self.file, self.start, self.stop)
 
     def run(self, bench: Workbench) -> Account:
-        bench.reader.forget()
+        bench.reader.problems.clear()
         rows = bench.refiner.rows(self.items(bench))
         if self.stop is not None:  # the plan has read the file and told of its bad records
             return write_part(bench.task, self.number, rows)
@@ -91,10 +89,10 @@ def problems_file(task: Task, number: int) -> Path:
     return task.parts / f"{number:06d}.problems.jsonl"
 
 
-def write_part(task: Task, number: int, rows: Iterable[EditRow], problems: list[Problem] | None = None) -> Account:
+def write_part(task: Task, number: int, rows: Iterable[EditRow], problems: Problems | None = None) -> Account:
     """Write the rows of a shard; it is done when this returns."""
     target = part_file(task, number)
-    staged = target.with_name(f"{number:06d}.{os.getpid()}.staged")
+    staged = _staged(target)
     statuses: Counter[Status] = Counter()
     try:
         with writing(target):
@@ -110,19 +108,24 @@ def write_part(task: Task, number: int, rows: Iterable[EditRow], problems: list[
     return Account(captions=statuses.total(), statuses=statuses)
 
 
-def write_problems(path: Path, problems: list[Problem]) -> None:
-    staged = path.with_name(f"{path.name}.{os.getpid()}.staged")
+def write_problems(path: Path, problems: Problems) -> None:
+    """The bad records of a shard; of very many, the first ones and their number."""
+    staged = _staged(path)
     with staged.open("w", encoding="utf-8") as file:
-        file.writelines(problem_line(problem) for problem in problems[:MOST_PROBLEMS])
-        if len(problems) > MOST_PROBLEMS:
-            more = f"{len(problems) - MOST_PROBLEMS} more problems in this file"
-            file.write(problem_line(Problem(problems[0].file, "", None, more)))
+        file.writelines(map(problem_line, problems))
+        if more := len(problems) - len(problems.kept):
+            file.write(problem_line(Problem(problems[0].file, "", None, f"{more} more problems in this file")))
     place(staged, path)
 
 
 def problem_line(problem: Problem) -> str:
     values = {"file": str(problem.file), "place": problem.place, "field": problem.field, "reason": problem.reason}
     return dumps(values) + "\n"
+
+
+def _staged(path: Path) -> Path:
+    # Another machine may be at the same shard, with a process of the same number.
+    return path.with_name(f"{path.name}.{uuid4().hex}.staged")
 
 
 def _chunks(rows: Iterable[EditRow]) -> Iterator[list[EditRow]]:

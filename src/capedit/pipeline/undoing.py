@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capedit.pipeline.durable import locked
 from capedit.pipeline.errors import RunError
 from capedit.pipeline.manifest import State
 from capedit.pipeline.output import changed_files, final_captions, new_captions
 from capedit.pipeline.run import Rewritten, Run, disclaim, remake
+from capedit.pipeline.settings import Source
 
 
 def undo(out: str | Path, ids: Sequence[str] | None = None) -> Rewritten:
@@ -22,37 +22,47 @@ def undo(out: str | Path, ids: Sequence[str] | None = None) -> Rewritten:
     told of as conflicts. What was undone stays on record: the log, and every decision.
     """
     run = Run(out)
-    if run.manifest.state is State.UNDONE:
-        raise RunError(f"{out}: this run was undone before")
-    if run.manifest.state is not State.DONE:
-        raise RunError(f"{out}: the run is not finished ({run.manifest.state}); finish it by the same command first")
-    if ids is not None:
-        return run.rewrite(_originals(run, ids), by="undo")
-    return _undo_all(run)
+    with run.writing() as state:
+        if state is State.UNDONE:
+            raise RunError(f"{out}: this run was undone before")
+        if state not in (State.DONE, State.UNDOING):
+            raise RunError(f"{out}: the run is not finished ({state}); finish it by the same command first")
+        if ids is None:
+            return _undo_all(run)
+        if state is State.UNDOING:
+            raise RunError(f"{out}: an undo of the whole run was cut short; finish it first (capedit undo)")
+        return run.change(_originals(run, ids), by="undo")
 
 
 def _undo_all(run: Run) -> Rewritten:
     decided = run.decided
-    original = run.original() if run.manifest.rewritten and not run.touched() else None
-    if original is None:
-        result = run.rewrite({new.row: new.original for new in new_captions(run.log, decided)}, by="undo")
-        if result.conflicts:
-            return result
-    else:
-        result = Rewritten(sum(1 for _ in new_captions(run.log, decided)))
+    captions = {new.row: new.original for new in new_captions(run.log, decided)}
+    has_files = run.manifest.rewritten and (run.manifest.state is State.UNDOING or not run.touched())
+    if has_files and (original := run.original()) is not None:
+        _note(run, State.UNDOING)
         # Also files that only a decision has changed, or changed back.
-        names = list(dict.fromkeys([*changed_files(run.log, {}), *changed_files(run.log, decided)]))
-        with locked(run.folder):
-            if run.manifest.in_place:
-                disclaim(run, names)
-                run.journal.restore()
-                run.journal.remove()
-            else:
-                remake(run, original, names, None)
-    with locked(run.folder):
-        run.manifest.state = State.UNDONE
-        run.manifest.save(run.folder)
+        _restore(run, original, list(dict.fromkeys([*changed_files(run.log, {}), *changed_files(run.log, decided)])))
+        result = Rewritten(len(captions))
+    else:
+        result = run.change(captions, by="undo")
+    if not result.conflicts:
+        _note(run, State.UNDONE)
     return result
+
+
+def _restore(run: Run, original: Source, names: Sequence[str]) -> None:
+    """Have files be what they were: the very files from the journal, or the same made once more from the input."""
+    if run.manifest.in_place:
+        disclaim(run, names)
+        run.journal.restore()
+        run.journal.remove()
+    else:
+        remake(run, original, names, None)
+
+
+def _note(run: Run, state: State) -> None:
+    run.manifest.state = state
+    run.manifest.save(run.folder)
 
 
 def _originals(run: Run, ids: Sequence[str]) -> dict[int, str]:

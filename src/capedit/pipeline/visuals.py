@@ -25,7 +25,8 @@ class Visuals:
     """Gives the tokens of one window of captions after the other.
 
     What the last window saw is still known to the next, so captions of one image that follow one another, in however
-    many windows, have it encoded once.
+    many windows, have it encoded once. Between shards all is forgotten: images are encoded several at a time, and which
+    ones keep company must not depend on what a worker did before.
     """
 
     def __init__(self, encoder: Encoder, store: FeatureStore | None) -> None:
@@ -33,6 +34,9 @@ class Visuals:
         self._known: dict[str, VisualTokens | str] = {}
         self.encoded = 0
         """Images encoded so far."""
+
+    def forget(self) -> None:
+        self._known = {}
 
     def of(self, items: Sequence[Item]) -> list[VisualTokens | str]:
         """For each item the tokens of its image, or the reason why there are none."""

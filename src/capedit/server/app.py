@@ -1,5 +1,6 @@
 """The two apps, service and review: the same shell around different rooms."""
 
+import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from capedit import __version__
 from capedit.editing import Editor
 from capedit.server import bodies, problems
 from capedit.server.examples import Examples, drawn_examples
-from capedit.server.guard import COOKIE, Guard, session_secret
+from capedit.server.guard import Guard, cookie_name, session_secret
 from capedit.server.metrics import MEDIA_TYPE, Metrics
 from capedit.server.problems import Problem, describe
 from capedit.server.refusal import Refusal
@@ -121,9 +122,9 @@ def _door_routes(access: Access, limits: Limits, metrics: Metrics) -> APIRouter:
         given = await bodies.read_json(request, SessionIn, limits.upload_seconds)
         answer = Response(status_code=204)
         if access.token is not None:
-            if session_secret(given.token) != session_secret(access.token):
+            if not hmac.compare_digest(given.token.encode(), access.token.encode()):
                 raise Refusal(401, "this is not the token", field="token")
-            answer.set_cookie(COOKIE, session_secret(access.token), httponly=True, samesite="strict")
+            answer.set_cookie(cookie_name(access.token), session_secret(access.token), httponly=True, samesite="strict")
         return answer
 
     @router.get("/metrics", summary="For Prometheus", response_class=Response, tags=["about"])

@@ -1,7 +1,6 @@
 """Request bodies: one edit may come as a form with a file, or as JSON."""
 
 import asyncio
-import json
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -67,14 +66,12 @@ def is_form(request: Request) -> bool:
 def parse(model: type[_M], data: bytes | dict[str, Any]) -> _M:
     """Data as a model, or a refusal that names the field."""
     try:
-        if isinstance(data, bytes):
-            json.loads(data)  # for its plain message on what is no JSON at all
-            return model.model_validate_json(data)
-        return model.model_validate(data)
+        return model.model_validate_json(data) if isinstance(data, bytes) else model.model_validate(data)
     except ValidationError as error:
-        raise invalid_fields(error.errors(include_url=False, include_context=False, include_input=False)) from None
-    except (ValueError, RecursionError) as error:
-        raise Refusal(400, f"not JSON: {error}") from None
+        told = error.errors(include_url=False, include_context=False, include_input=False)
+        if told[0]["type"] == "json_invalid":
+            raise Refusal(400, f"not JSON: {told[0]['msg']}") from None
+        raise invalid_fields(told) from None
 
 
 async def _within(seconds: float, reading: Any) -> Any:

@@ -15,10 +15,11 @@ from capedit.server.problems import problem_response
 from capedit.server.refusal import Refusal
 from capedit.server.settings import Access
 
-COOKIE = "capedit_session"
 _METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
 OPEN = ("/api/v1/health", "/api/v1/session")
 """What needs no token; nor do the files of the page, which hold nothing but code."""
+_OPEN_BYTES = 8192
+"""Of a request to these: strangers have no use for more."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -64,12 +65,11 @@ class Guard:
             if refusal is not None:
                 await refusal(scope, receive, send_guarded)
                 return
-            await self.app(scope, self._bounded(receive), send_guarded)
+            await self.app(scope, self._bounded(receive, self._most(scope)), send_guarded)
         finally:
             route = getattr(scope.get("route"), "path", "unknown")
-            method = (
-                scope["method"] if scope["method"] in _METHODS else "OTHER"
-            )  # labels must not grow with what is sent
+            # Labels must not grow with what is sent.
+            method = scope["method"] if scope["method"] in _METHODS else "OTHER"
             self.metrics.requests.labels(method, route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - started)
 
@@ -84,9 +84,13 @@ class Guard:
         if self.access.token is not None and self._is_private(scope) and not self._knows_token(headers):
             return problem_response(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self.body_bytes:
-            return problem_response(413, self._too_large())
+        if length.isdecimal() and int(length) > self._most(scope):
+            return problem_response(413, _too_large(self._most(scope)))
         return None
+
+    def _most(self, scope: Scope) -> int:
+        """Bytes of a request to this path."""
+        return min(_OPEN_BYTES, self.body_bytes) if scope["path"] in OPEN else self.body_bytes
 
     @staticmethod
     def _is_private(scope: Scope) -> bool:
@@ -99,12 +103,13 @@ class Guard:
         if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
             return True
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(token))
         except CookieError:
             return False
         return cookie is not None and hmac.compare_digest(cookie.value.encode(), session_secret(token).encode())
 
-    def _bounded(self, receive: Receive) -> Receive:
+    @staticmethod
+    def _bounded(receive: Receive, most: int) -> Receive:
         """The body, cut off where it grows beyond the limit whatever its headers said."""
         came = 0
 
@@ -112,14 +117,11 @@ class Guard:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
-            if came > self.body_bytes:
-                raise Refusal(413, self._too_large())
+            if came > most:
+                raise Refusal(413, _too_large(most))
             return message
 
         return bounded
-
-    def _too_large(self) -> str:
-        return f"the request is larger than {self.body_bytes:,} bytes"
 
 
 def session_secret(token: str) -> str:
@@ -127,7 +129,16 @@ def session_secret(token: str) -> str:
     return hmac.new(token.encode(), b"capedit session", sha256).hexdigest()
 
 
+def cookie_name(token: str) -> str:
+    """One for each token: browsers show a cookie to all ports of a machine, and several servers may run on it."""
+    return f"capedit_{hmac.new(token.encode(), b'capedit cookie', sha256).hexdigest()[:12]}"
+
+
 def hostname(netloc: str) -> str:
     """The name of a Host header without its port, in lower case; a v6 address keeps its brackets."""
     name, colon, port = netloc.lower().rpartition(":")
     return name if colon and port.isdecimal() and not name.endswith(":") else netloc.lower()
+
+
+def _too_large(most: int) -> str:
+    return f"the request is larger than {most:,} bytes"

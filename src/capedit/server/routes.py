@@ -109,7 +109,6 @@ def edit_routes(service: EditService, examples: Examples) -> APIRouter:
     )
     async def edit_batch(request: Request) -> BatchOut:
         """Many captions at once; one that cannot be edited says why in its place, and the rest goes on."""
-        batch = await bodies.read_json(request, BatchIn, seconds)
 
         async def one(item: BatchItem) -> BatchResult:
             try:
@@ -120,8 +119,10 @@ def edit_routes(service: EditService, examples: Examples) -> APIRouter:
             except CapeditError as error:
                 return BatchResult(error=ItemError(status=422, detail=str(error)))
 
-        async with service.admitted(len(batch.items)):
-            return BatchOut(results=list(await asyncio.gather(*map(one, batch.items))))
+        async with service.admitted():  # to read it; then as many places as it has captions
+            batch = await bodies.read_json(request, BatchIn, seconds)
+            async with service.admitted(len(batch.items) - 1):
+                return BatchOut(results=list(await asyncio.gather(*map(one, batch.items))))
 
     @router.post(
         "/images",
@@ -171,14 +172,15 @@ def edit_routes(service: EditService, examples: Examples) -> APIRouter:
     )
     async def draw(request: Request) -> Response:
         """The `trace` of an edit as a picture."""
-        wanted = await bodies.read_json(request, TraceOut, seconds)
-        try:
-            trace = Trace.from_json(wanted.model_dump(exclude_none=True))
-        except EditError as error:
-            raise Refusal(422, str(error), field="rounds") from error
-        if sum(map(len, trace.rounds), len(trace.source)) > _DRAWN:
-            raise Refusal(422, f"rounds: more than {_DRAWN} operations are not drawn", field="rounds")
-        return Response(render_svg(trace), media_type="image/svg+xml")
+        async with service.admitted():
+            wanted = await bodies.read_json(request, TraceOut, seconds)
+            if sum(map(len, wanted.rounds), len(wanted.source)) > _DRAWN:
+                raise Refusal(422, f"rounds: more than {_DRAWN} operations are not drawn", field="rounds")
+            try:
+                trace = Trace.from_json(wanted.model_dump(exclude_none=True))
+            except EditError as error:
+                raise Refusal(422, str(error), field="rounds") from error
+            return Response(render_svg(trace), media_type="image/svg+xml")
 
     @router.get("/examples", summary="Pictures to try", response_model=list[ExampleOut], tags=["about"])
     async def list_examples() -> list[ExampleOut]:

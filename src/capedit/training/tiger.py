@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from capedit.edits import Alignment, Order
 from capedit.models.decoding import Knobs, decode
 from capedit.models.runtime import Images
-from capedit.models.tiger import Module, Tiger
+from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
@@ -63,6 +63,16 @@ class Rows(NamedTuple):
     ids: Tensor  # (R, T)
     labels: Tensor  # (R, T)
     images: Tensor  # (R,) positions in the batch's images
+    fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
+
+    def by_length(self) -> list["Rows"]:
+        """The shorter half and the longer one, each no wider than it must be: padding costs as much as words."""
+        lengths = (self.ids != PAD).sum(1)
+        halves = [half for half in lengths.argsort(stable=True).chunk(2) if len(half)]
+        return [
+            Rows(self.ids[half, :width], self.labels[half, :width], self.images[half], self.fits[half])
+            for half, width in ((half, int(lengths[half].max())) for half in halves)
+        ]
 
 
 class Batch(NamedTuple):
@@ -70,7 +80,6 @@ class Batch(NamedTuple):
 
     vision: VisionInput
     rows: dict[str, Rows]
-    match: Tensor  # (R,) of the deletion rows: 1 fits, 0 does not, -1 has no say
 
 
 class TigerTask:
@@ -133,34 +142,34 @@ class TigerTask:
         vision = VisionInput(
             torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
         )
-        return Batch(vision, gathered.rows(), torch.tensor(gathered.match))
+        return Batch(vision, gathered.rows())
 
     def _add_deletions(self, gathered: "_Gathered", image: int, pair: Pair, rng: np.random.Generator) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
-        gathered.delete(image, gold, fits=pair.source == pair.target, rng=rng)
+        gathered.add(Module.DELETE, image, gold, rng, fits=pair.source == pair.target)
         for _ in range(_times(training.right, rng)):
             caption = self._lesson.right_caption(pair, rng)
-            gathered.delete(image, self._sampler.deletion(self._path(caption, caption)), fits=True, rng=rng)
+            gathered.add(Module.DELETE, image, self._sampler.deletion(self._path(caption, caption)), rng, fits=True)
         for _ in range(_times(training.slips, rng)):
             assert self._slips is not None
             caption = self._lesson.right_caption(pair, rng)
             wrong = self._slips.slip(caption, int(rng.integers(1, training.slip_words + 1)), rng)
             labels = [int(one != other) for one, other in zip(wrong, caption, strict=True)]
             sample = Sample([START, *wrong, END], [IGNORE, *labels, IGNORE])
-            gathered.delete(image, sample, fits=wrong == caption, rng=rng)
+            gathered.add(Module.DELETE, image, sample, rng, fits=wrong == caption)
         for _ in range(_times(training.strangers, rng)):
             other = self._lesson.pairs[int(rng.integers(len(self)))]
             if other.image != pair.image:
                 sample = Sample([START, *other.target, END], [IGNORE] * (len(other.target) + 2))
-                gathered.delete(image, sample, fits=False, rng=rng)
+                gathered.add(Module.DELETE, image, sample, rng, fits=False)
 
     def _add_insertions(
         self, gathered: "_Gathered", image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
     ) -> None:
         if own is not None:
             second_look = self._path(own, pair.target)
-            gathered.delete(image, self._sampler.deletion(second_look), fits=None, rng=rng)
+            gathered.add(Module.DELETE, image, self._sampler.deletion(second_look), rng)
             path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
         elif rng.random() < self._training.holes:
             caption = self._lesson.right_caption(pair, rng)
@@ -168,9 +177,9 @@ class TigerTask:
         else:
             path = self._path(pair.source, pair.target)
         after = int(rng.integers(path.rounds + 1))
-        gathered.add("add", image, self._sampler.addition(path, after), rng)
+        gathered.add(Module.ADD, image, self._sampler.addition(path, after), rng)
         if path.rounds:
-            gathered.add("insert", image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1), rng)
+            gathered.add(Module.INSERT, image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1), rng)
 
     def _own_states(
         self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator], keep_bias: float
@@ -202,30 +211,36 @@ class TigerTask:
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         weights = {name: float(self._label_weights(name, rows.labels).sum()) for name, rows in batch.rows.items()}
         if self._model.config.matching:
-            weights["match"] = float((batch.match >= 0).sum())
+            weights["match"] = float((batch.rows[Module.DELETE].fits >= 0).sum())
         return weights
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
-        model, sight = self._model, self._model.see(batch.vision)
-        terms: dict[str, Tensor] = {}
+        sight = self._model.see(batch.vision)
+        sums: dict[str, Tensor] = {}
         for name, rows in batch.rows.items():
-            text, seen = TextInput(rows.ids, rows.ids != PAD), sight.rows(rows.images)
-            if name == Module.DELETE:
-                logits, match = model.delete(text, seen)
-                terms[name] = self._cross_entropy(name, logits.flatten(0, 1), rows.labels.flatten())
-                if match is not None:
-                    known = batch.match >= 0
-                    terms["match"] = nn.functional.binary_cross_entropy_with_logits(
-                        match[known], batch.match[known].float(), reduction="sum"
-                    )
-            elif name == Module.ADD:
-                terms[name] = self._cross_entropy(name, model.add(text, seen).flatten(0, 1), rows.labels.flatten())
-            else:
-                places = (rows.labels != IGNORE).nonzero().T
-                words = model.insert(text, seen, *places)
-                terms[name] = self._cross_entropy(name, words, rows.labels[places[0], places[1]])
+            for part in rows.by_length():
+                for term, total in self._losses(Module(name), part, sight.rows(part.images)).items():
+                    sums[term] = sums[term] + total if term in sums else total
         factors = self._training.factors or {}
-        return {name: LossTerm(total, factors.get(name, 1.0)) for name, total in terms.items()}
+        return {name: LossTerm(total, factors.get(name, 1.0)) for name, total in sums.items()}
+
+    def _losses(self, module: Module, rows: Rows, sight: TigerSight) -> dict[str, Tensor]:
+        """Summed over rows of one module."""
+        text, labels = TextInput(rows.ids, rows.ids != PAD), rows.labels
+        if module is Module.INSERT:
+            places = (labels != IGNORE).nonzero().T
+            words = self._model.insert(text, sight, *places)
+            return {module: self._cross_entropy(module, words, labels[places[0], places[1]])}
+        if module is Module.ADD:
+            return {module: self._cross_entropy(module, self._model.add(text, sight).flatten(0, 1), labels.flatten())}
+        tags, match = self._model.delete(text, sight)
+        losses: dict[str, Tensor] = {module: self._cross_entropy(module, tags.flatten(0, 1), labels.flatten())}
+        if match is not None:
+            known = rows.fits >= 0
+            losses["match"] = nn.functional.binary_cross_entropy_with_logits(
+                match[known], rows.fits[known].float(), reduction="sum"
+            )
+        return losses
 
     def _cross_entropy(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
         losses = nn.functional.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="none")
@@ -243,34 +258,31 @@ class _Gathered:
 
     def __init__(self, noise: float) -> None:
         self._noise = noise
-        self._samples: dict[str, list[tuple[int, Sample]]] = {module.value: [] for module in Module}
-        self.match: list[int] = []
+        self._samples: dict[str, list[tuple[int, Sample, int]]] = {module.value: [] for module in Module}
 
-    def delete(self, image: int, sample: Sample, *, fits: bool | None, rng: np.random.Generator) -> None:
-        self.add("delete", image, sample, rng)
-        self.match.append(-1 if fits is None else int(fits))
-
-    def add(self, module: str, image: int, sample: Sample, rng: np.random.Generator) -> None:
+    def add(
+        self, module: Module, image: int, sample: Sample, rng: np.random.Generator, *, fits: bool | None = None
+    ) -> None:
         if self._noise:
             hidden = rng.random(len(sample.tokens)) < self._noise
             tokens = [
                 UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
             ]
             sample = Sample(tokens, sample.labels)
-        self._samples[module].append((image, sample))
+        self._samples[module].append((image, sample, -1 if fits is None else int(fits)))
 
     def rows(self) -> dict[str, Rows]:
         return {module: self._rows(samples) for module, samples in self._samples.items()}
 
-    def _rows(self, samples: list[tuple[int, Sample]]) -> Rows:
-        length = max((len(sample.tokens) for _, sample in samples), default=1)
+    def _rows(self, samples: list[tuple[int, Sample, int]]) -> Rows:
+        length = max((len(sample.tokens) for _, sample, _ in samples), default=1)
         ids = np.full((len(samples), length), PAD, np.int64)
         labels = np.full((len(samples), length), IGNORE, np.int64)
-        for row, (_, sample) in enumerate(samples):
+        for row, (_, sample, _) in enumerate(samples):
             ids[row, : len(sample.tokens)] = sample.tokens
             labels[row, : len(sample.labels)] = sample.labels
-        images = torch.tensor([image for image, _ in samples], dtype=torch.long)
-        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images)
+        images, fits = (torch.tensor([sample[at] for sample in samples], dtype=torch.long) for at in (0, 2))
+        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images, fits)
 
 
 def _times(rate: float, rng: np.random.Generator) -> int:

@@ -4,7 +4,9 @@ import { h, icon, percent, show } from "../dom";
 import { kindName, type Decision, type Item, type Unit } from "./model";
 
 export interface Actions {
-  decide: (decision: Decision, onward: boolean) => void;
+  /** Do something with this card, after all that was asked for before. */
+  act: (run: () => void | Promise<void>) => void;
+  decide: (decision: Decision, onward: boolean) => Promise<void>;
   /** Say that the text field opened or closed. */
   typing: (open: boolean) => void;
 }
@@ -54,46 +56,41 @@ export class Card {
     this.said.textContent = words;
   }
 
-  accept(): void {
-    this.verdict("+");
+  async accept(): Promise<void> {
+    await this.verdict("+");
   }
 
-  reject(): void {
-    if (this.item?.units.length) this.verdict("-");
+  async reject(): Promise<void> {
+    if (this.item?.units.length) await this.verdict("-");
   }
 
-  skip(): void {
-    if (this.item) this.actions.decide({ ...this.item.state.decision, skipped: true }, true);
+  async skip(): Promise<void> {
+    await this.decide({ skipped: true }, true);
   }
 
-  flag(): void {
-    if (!this.item) return;
-    const { decision } = this.item.state;
-    this.actions.decide({ ...decision, flagged: !decision.flagged }, false);
+  async flag(): Promise<void> {
+    await this.decide({ flagged: !this.item?.state.decision.flagged });
   }
 
-  reset(): void {
-    if (!this.item) return;
-    const { flagged, note } = this.item.state.decision;
-    this.actions.decide(
-      { units: "?".repeat(this.item.units.length), text: null, settled: false, skipped: false, flagged, note },
-      false,
-    );
+  async reset(): Promise<void> {
+    await this.decide({ units: "?".repeat(this.item?.units.length ?? 0), text: null, settled: false, skipped: false });
+  }
+
+  /** Go to the field for a note. */
+  note(): void {
+    const details = this.body.querySelector("details");
+    if (!details) return;
+    details.open = true;
+    details.querySelector("input")?.focus();
   }
 
   /** Turn the unit with this number; without one, the unit that the arrow keys are on. */
-  turn(number = this.unitAt): void {
-    const { item } = this;
-    const sign = item?.state.decision.units[number];
-    if (!item || sign === undefined) return;
+  async turn(number = this.unitAt): Promise<void> {
+    const signs = [...(this.item?.state.decision.units ?? "")];
+    if (signs[number] === undefined) return;
     this.unitAt = number;
-    const signs = [...item.state.decision.units];
-    signs[number] = sign === "+" ? "-" : "+";
-    const { flagged, note } = item.state.decision;
-    this.actions.decide(
-      { units: signs.join(""), text: null, settled: !signs.includes("?"), skipped: false, flagged, note },
-      false,
-    );
+    signs[number] = signs[number] === "+" ? "-" : "+";
+    await this.decide({ units: signs.join(""), text: null, settled: !signs.includes("?"), skipped: false });
   }
 
   walk(step: number): void {
@@ -115,7 +112,7 @@ export class Card {
       onkeydown: (event: KeyboardEvent) => {
         if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
           event.preventDefault();
-          this.saveTyped();
+          this.saveTyped(item);
         } else if (event.key === "Escape") {
           event.preventDefault();
           this.closeField();
@@ -132,7 +129,7 @@ export class Card {
         h(
           "div",
           { class: "row" },
-          h("button", { type: "button", class: "primary", onclick: () => this.saveTyped() }, "Save"),
+          h("button", { type: "button", class: "primary", onclick: () => this.saveTyped(item) }, "Save"),
           h("button", { type: "button", onclick: () => this.closeField() }, "Cancel"),
           h("span", { class: "quiet hint" }, "Enter saves, Esc leaves it"),
         ),
@@ -143,13 +140,15 @@ export class Card {
     field.setSelectionRange(field.value.length, field.value.length);
   }
 
-  private saveTyped(): void {
-    const { item, field } = this;
-    if (!item || !field) return;
-    const text = field.value;
+  private saveTyped(item: Item): void {
+    const text = this.field?.value;
+    if (text === undefined) return;
     this.field = null;
     this.actions.typing(false);
-    this.actions.decide({ ...item.state.decision, text, settled: true, skipped: false }, true);
+    this.element.focus();
+    this.actions.act(async () => {
+      if (this.item?.row === item.row) await this.decide({ text, settled: true, skipped: false }, true);
+    });
   }
 
   private closeField(): void {
@@ -159,14 +158,14 @@ export class Card {
     this.element.focus();
   }
 
-  private verdict(sign: "+" | "-"): void {
-    const { item } = this;
-    if (!item) return;
-    const { flagged, note } = item.state.decision;
-    this.actions.decide(
-      { units: sign.repeat(item.units.length), text: null, settled: true, skipped: false, flagged, note },
-      true,
-    );
+  private async verdict(sign: "+" | "-"): Promise<void> {
+    const units = sign.repeat(this.item?.units.length ?? 0);
+    await this.decide({ units, text: null, settled: true, skipped: false }, true);
+  }
+
+  /** Change what is decided, and leave the rest of it as it is. */
+  private async decide(change: Partial<Decision>, onward = false): Promise<void> {
+    if (this.item) await this.actions.decide({ ...this.item.state.decision, ...change }, onward);
   }
 
   private chips(): HTMLButtonElement[] {
@@ -211,7 +210,7 @@ export class Card {
           type: "text", "aria-label": "Note for others", maxLength: 1000, value: state.decision.note,
           onchange: (event: Event) => {
             const note = (event.target as HTMLInputElement).value;
-            this.actions.decide({ ...state.decision, note }, false);
+            this.actions.act(() => this.decide({ note }));
           },
         }),
       ),
@@ -260,7 +259,7 @@ export class Card {
         class: `chip ${retyped ? "overruled" : { "+": "yes", "-": "no", "?": "unsure" }[sign]}`,
         tabIndex: number === this.unitAt ? 0 : -1,
         "aria-label": `${number + 1}: ${kindName(unit)}, ${percent(unit.probability) || "no probability"}, ${SAID[sign]}`,
-        onclick: () => this.turn(number),
+        onclick: () => this.actions.act(() => this.turn(number)),
         onfocus: () => (this.unitAt = number),
       },
       number < 9 ? h("kbd", { "aria-hidden": "true" }, number + 1) : null,

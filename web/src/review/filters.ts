@@ -26,12 +26,18 @@ export class Filters {
   private readonly kinds = h("div", { class: "kinds" });
   private timer = 0;
 
-  constructor(private readonly onchange: () => void) {
+  /** `ondone` is called when Enter ends the search. */
+  constructor(private readonly onchange: () => void, ondone: () => void) {
     const pair = (label: string, from: HTMLInputElement, to: HTMLInputElement, unit: string): HTMLElement =>
       h("div", { class: "range" }, h("span", {}, label), from, h("span", { class: "quiet" }, "to"), to, unit);
     this.element = h(
       "form",
-      { class: "filters", role: "search", onsubmit: (event: Event) => event.preventDefault() },
+      { class: "filters", role: "search", onsubmit: (event: Event) => {
+        event.preventDefault();
+        clearTimeout(this.timer);
+        this.onchange();
+        ondone();
+      } },
       this.search,
       h("div", { class: "selects" }, this.about, this.progress, this.sort),
       h(

@@ -20,7 +20,9 @@ export class CaptionList {
   private places = new Map<number, number>();
   private at = -1;
   private readonly lines = new Map<number, Line>();
-  private readonly asked = new Set<number>();
+  /** The captions that are on their way, and what has become of them meanwhile. */
+  private readonly asked = new Map<number, Promise<void>>();
+  private readonly overtaken = new Map<number, Partial<Line>>();
   private readonly shown = new Map<number, HTMLElement>();
   private generation = 0;
   private readonly draw = perFrame(() => this.render());
@@ -66,6 +68,7 @@ export class CaptionList {
     this.generation += 1;
     this.lines.clear();
     this.asked.clear();
+    this.overtaken.clear();
     this.clear();
   }
 
@@ -84,33 +87,45 @@ export class CaptionList {
   update(row: number, change: Partial<Line>): void {
     const line = this.lines.get(row);
     if (line) Object.assign(line, change);
+    else if (this.asked.has(row)) this.overtaken.set(row, change);
     const at = this.places.get(row);
     if (at !== undefined) this.redraw(at);
   }
 
   /** What is known of the captions at some places, asked for if need be. */
-  async known(from: number, to: number): Promise<(Line | undefined)[]> {
-    await this.fetch(from, to);
-    return this.rows.slice(from, to).map((row) => this.lines.get(row));
+  async known(from: number, to: number): Promise<Line[]> {
+    const rows = this.rows.slice(from, to);
+    while (!rows.every((row) => this.lines.has(row))) await this.fetch(rows); // again if all was forgotten meanwhile
+    return rows.flatMap((row) => this.lines.get(row) ?? []);
   }
 
-  private async fetch(from: number, to: number): Promise<void> {
-    const wanted = this.rows.slice(Math.max(0, from), to).filter((row) => !this.lines.has(row) && !this.asked.has(row));
-    if (!wanted.length) return;
-    const generation = this.generation;
-    for (const row of wanted) this.asked.add(row);
+  private async fetch(rows: number[]): Promise<void> {
+    const wanted = rows.filter((row) => !this.lines.has(row) && !this.asked.has(row));
+    for (let start = 0; start < wanted.length; start += PAGE) {
+      const page = wanted.slice(start, start + PAGE);
+      const coming = this.ask(page);
+      for (const row of page) this.asked.set(row, coming);
+    }
+    await Promise.all(new Set(rows.map((row) => this.asked.get(row))));
+  }
+
+  private async ask(rows: number[]): Promise<void> {
+    const { generation } = this;
     try {
-      for (let start = 0; start < wanted.length; start += PAGE) {
-        const lines = await post<Line[]>("/review/rows", { rows: wanted.slice(start, start + PAGE) });
-        if (generation !== this.generation) return;
-        for (const line of lines) {
-          this.lines.set(line.row, line);
-          const at = this.places.get(line.row);
-          if (at !== undefined) this.redraw(at);
-        }
+      const lines = await post<Line[]>("/review/rows", { rows });
+      if (generation !== this.generation) return;
+      for (const line of lines) {
+        this.lines.set(line.row, { ...line, ...this.overtaken.get(line.row) });
+        const at = this.places.get(line.row);
+        if (at !== undefined) this.redraw(at);
       }
     } finally {
-      for (const row of wanted) this.asked.delete(row);
+      if (generation === this.generation) {
+        for (const row of rows) {
+          this.asked.delete(row);
+          this.overtaken.delete(row);
+        }
+      }
     }
   }
 
@@ -136,17 +151,23 @@ export class CaptionList {
         this.shown.delete(at);
       }
     }
-    for (let at = first; at < last; at++) {
-      if (this.shown.has(at)) continue;
-      const element = this.line(at);
-      element.style.setProperty("transform", `translateY(${at * HEIGHT}px)`);
-      this.shown.set(at, element);
-      this.canvas.append(element);
+    let next: HTMLElement | null = null;
+    for (let at = last - 1; at >= first; at--) {
+      next = this.shown.get(at) ?? this.insert(at, next);
     }
     const chosen = this.shown.get(this.at);
     if (chosen) this.port.setAttribute("aria-activedescendant", chosen.id);
     else this.port.removeAttribute("aria-activedescendant");
-    void this.fetch(first, last).catch(() => undefined); // scrolling on asks again
+    void this.fetch(this.rows.slice(first, last)).catch(() => undefined); // scrolling on asks again
+  }
+
+  /** Lines stand in the document in their order: some people hear it. */
+  private insert(at: number, before: HTMLElement | null): HTMLElement {
+    const element = this.line(at);
+    element.style.setProperty("transform", `translateY(${at * HEIGHT}px)`);
+    this.shown.set(at, element);
+    this.canvas.insertBefore(element, before);
+    return element;
   }
 
   private line(at: number): HTMLElement {
@@ -163,7 +184,7 @@ export class CaptionList {
         onclick: () => this.onopen(at),
       },
       h("span", { class: "entry-icon" }, name ? icon(name) : null),
-      h("span", { class: "entry-text" }, line ? line.refined : "…"),
+      h("span", { class: "entry-text" }, line ? line.caption : "…"),
       h(
         "span",
         { class: "entry-facts" },

@@ -5,74 +5,88 @@ import { h, icon, show } from "../dom";
 import { type Key, listen, showSheet } from "../keys";
 import { themeButton } from "../theme";
 import { toast } from "../toast";
+import { readAddress, writeAddress } from "./address";
 import { Card } from "./card";
-import { askName, bulkDialog, exportDialog } from "./dialogs";
+import { bulkDialog, exportDialog } from "./dialogs";
 import { Filters } from "./filters";
+import { mark, square, tool, verdict } from "./frame";
 import { CaptionList } from "./list";
-import { ALL, DECIDED, type About, type Author, type Decision, type Item, type Kind, type News, type Query, type Standing, type State, type Turn } from "./model";
+import { isToDo, standingOf, type About, type Decision, type Item, type Kind, type News, type State, type Turn } from "./model";
+import { Outbox } from "./outbox";
+import { Progress } from "./progress";
+import { Reviewer } from "./reviewer";
 
 const POLL = 2500;
 const AHEAD = 100;
 
 class ReviewPage {
   private about: About | null = null;
-  private me: Author = { id: "", name: "" };
   private kinds: Kind[] = [];
   private at = -1;
   /** What has been polled, and the latest that any answer told of. */
   private sequence = 0;
   private newest = 0;
+  private polling = false;
   private others: News["present"] = [];
-  /** Decisions are sent one after another, so that each knows what it builds on. */
-  private sending: Promise<void> = Promise.resolve();
-  /** How many decisions on each caption wait to be sent; a conflict makes them void. */
-  private readonly waiting = new Map<number, number>();
-  private epoch = 0;
-  /** For each caption the change that its next decision builds on. */
-  private readonly bases = new Map<number, number>();
-  private readonly ahead = new Map<number, Promise<Item>>();
+  /** What the reviewer does, one thing after another. */
+  private acts: Promise<void> = Promise.resolve();
+  /** The caption that is being opened, until it is on the desk. */
+  private opened: Promise<void> = Promise.resolve();
   private opening = 0;
-  private finding = 0;
+  /** How often the reviewer has wished for other captions; only the last wish is looked for. */
+  private wishes = 0;
+  /** How often captions have been told anew; what was asked for before that may be old when it comes. */
+  private tellings = 0;
+  private readonly ahead = new Map<number, Promise<Item>>();
 
-  private readonly filters = new Filters(() => void this.find());
+  private readonly outbox = new Outbox((news) => this.take(news));
   private readonly list = new CaptionList((at) => {
     document.body.classList.remove("listing");
-    void this.go(at);
+    this.act(() => this.go(at));
   });
+  private readonly filters = new Filters(
+    () => {
+      const wish = ++this.wishes;
+      this.act(() => this.find(wish));
+    },
+    () => this.list.element.focus(),
+  );
   private readonly card = new Card({
+    act: (run) => this.onDesk(run),
     decide: (decision, onward) => this.decide(decision, onward),
     typing: (open) => document.body.classList.toggle("typing", open),
   });
+  private readonly progress = new Progress();
   private readonly found = h("p", { class: "found quiet", role: "status" });
-  private readonly progress = h("progress", { max: 1, value: 0, "aria-label": "Edits decided" });
-  private readonly tally = h("span", { class: "tally" });
-  private readonly people = h("span", { class: "people" });
-  private readonly name = h("button", { type: "button", class: "ghost", onclick: () => void this.rename() });
-  private readonly undoButton = this.tool("undo", "Undo", "U", () => void this.turn("undo"));
-  private readonly redoButton = this.tool("redo", "Redo", "Shift + U", () => void this.turn("redo"));
+  private readonly where = h("span", { class: "where" });
+  private readonly reviewer = new Reviewer();
+  private readonly undoButton = tool("undo", "Undo", "U", () => this.act(() => this.turn("undo")));
+  private readonly redoButton = tool("redo", "Redo", "Shift + U", () => this.act(() => this.turn("redo")));
 
   private readonly table: Key[] = [
-    { keys: ["a", "Enter"], does: "accept all operations, go on", group: "Decide", run: () => this.card.accept() },
-    { keys: ["r"], does: "reject all operations, go on", group: "Decide", run: () => this.card.reject() },
-    { keys: ["e"], does: "type another caption", group: "Decide", run: () => this.card.retype() },
-    { keys: ["s"], does: "skip", group: "Decide", run: () => this.card.skip() },
-    { keys: ["f"], does: "flag, or take the flag away", group: "Decide", run: () => this.card.flag() },
-    { keys: ["Backspace", "Delete"], does: "decide nothing after all", group: "Decide", run: () => this.card.reset() },
-    { keys: ["ArrowRight", "l"], does: "next operation", group: "Operations", run: () => this.card.walk(1) },
-    { keys: ["ArrowLeft", "h"], does: "operation before", group: "Operations", run: () => this.card.walk(-1) },
-    { keys: [" ", "t"], does: "accept or reject the operation", group: "Operations", run: () => this.card.turn() },
+    { keys: ["a", "Enter"], does: "accept all operations, go on", group: "Decide", run: () => this.accept() },
+    { keys: ["r"], does: "reject all operations, go on", group: "Decide", run: () => this.reject() },
+    { keys: ["e"], does: "type another caption", group: "Decide", run: () => this.retype() },
+    { keys: ["s"], does: "skip", group: "Decide", run: () => this.skip() },
+    { keys: ["f"], does: "flag, or take the flag away", group: "Decide", run: () => this.flag() },
+    { keys: ["m"], does: "leave a note", group: "Decide", run: () => this.onDesk(() => this.card.note()) },
+    { keys: ["Backspace", "Delete"], does: "decide nothing after all", group: "Decide", run: () => this.onDesk(() => this.card.reset()) },
+    { keys: ["ArrowRight", "l"], does: "next operation", group: "Operations", repeats: true, run: () => this.onDesk(() => this.card.walk(1)) },
+    { keys: ["ArrowLeft", "h"], does: "operation before", group: "Operations", repeats: true, run: () => this.onDesk(() => this.card.walk(-1)) },
+    { keys: [" ", "t"], does: "accept or reject the operation", group: "Operations", run: () => this.onDesk(() => this.card.turn()) },
     ...Array.from({ length: 9 }, (_, at) => ({
-      keys: [String(at + 1)], does: "accept or reject operation 1 to 9", group: "Operations", run: () => this.card.turn(at),
+      keys: [String(at + 1)], does: "accept or reject operation 1 to 9", group: "Operations",
+      run: () => this.onDesk(() => this.card.turn(at)),
     })),
-    { keys: ["j", "ArrowDown"], does: "next caption", group: "Move", run: () => void this.go(this.at + 1) },
-    { keys: ["k", "ArrowUp"], does: "caption before", group: "Move", run: () => void this.go(this.at - 1) },
-    { keys: ["n"], does: "next caption to do", group: "Move", run: () => void this.onward() },
-    { keys: ["PageDown"], does: "twenty on", group: "Move", run: () => void this.go(Math.min(this.at + 20, this.list.length - 1)) },
-    { keys: ["PageUp"], does: "twenty back", group: "Move", run: () => void this.go(Math.max(this.at - 20, 0)) },
-    { keys: ["Home", "g"], does: "first caption", group: "Move", run: () => void this.go(0) },
-    { keys: ["End"], does: "last caption", group: "Move", run: () => void this.go(this.list.length - 1) },
-    { keys: ["u", "Mod+z"], does: "undo, without limit", group: "All", run: () => void this.turn("undo") },
-    { keys: ["Shift+u", "Mod+Shift+z", "Mod+y"], does: "redo", group: "All", run: () => void this.turn("redo") },
+    { keys: ["j", "ArrowDown"], does: "next caption", group: "Move", repeats: true, run: () => this.step(1) },
+    { keys: ["k", "ArrowUp"], does: "caption before", group: "Move", repeats: true, run: () => this.step(-1) },
+    { keys: ["n"], does: "next caption to do", group: "Move", run: () => this.act(() => this.onward()) },
+    { keys: ["PageDown"], does: "twenty on", group: "Move", repeats: true, run: () => this.step(20) },
+    { keys: ["PageUp"], does: "twenty back", group: "Move", repeats: true, run: () => this.step(-20) },
+    { keys: ["Home", "g"], does: "first caption", group: "Move", run: () => this.step(-Infinity) },
+    { keys: ["End"], does: "last caption", group: "Move", run: () => this.step(Infinity) },
+    { keys: ["u", "Mod+z"], does: "undo, without limit", group: "All", repeats: true, run: () => this.act(() => this.turn("undo")) },
+    { keys: ["Shift+u", "Mod+Shift+z", "Mod+y"], does: "redo", group: "All", repeats: true, run: () => this.act(() => this.turn("redo")) },
     { keys: ["b"], does: "decide on many at once", group: "All", run: () => this.bulk() },
     { keys: ["x"], does: "export", group: "All", run: () => this.export() },
     { keys: ["/"], does: "search", group: "All", run: () => this.search() },
@@ -86,12 +100,12 @@ class ReviewPage {
       await signIn();
       this.about = await get<About>("/review");
       document.title = `${this.about.name} · capedit review`;
-      show(this.where(), this.about.name);
-      await this.introduce(this.about.reviewer);
-      const kept = this.kept();
+      show(this.where, this.about.name);
+      await this.reviewer.introduce(this.about.reviewer);
+      const kept = readAddress();
       this.filters.put(kept.query);
       await this.poll(true);
-      await this.find(kept.row);
+      await this.find(this.wishes, kept.row);
       setInterval(() => void this.poll(), POLL);
     } catch (error) {
       this.fail(error);
@@ -104,19 +118,19 @@ class ReviewPage {
       h(
         "header",
         { class: "top" },
-        h("h1", {}, h("span", { class: "mark" }, h("del", { "aria-hidden": "true" }, "cap"), h("ins", { "aria-hidden": "true" }, "edit"), h("span", { class: "visually-hidden" }, "capedit review")), h("span", { class: "where" })),
-        h("div", { class: "standing" }, this.progress, this.tally),
+        mark(this.where),
+        this.progress.element,
         h(
           "div",
           { class: "row tools" },
-          this.people,
+          this.progress.people,
           this.undoButton,
           this.redoButton,
-          this.tool("layers", "Bulk", "B", () => this.bulk()),
-          this.tool("save", "Export", "X", () => this.export()),
-          this.name,
+          tool("layers", "Bulk", "B", () => this.bulk()),
+          tool("save", "Export", "X", () => this.export()),
+          this.reviewer.button,
           themeButton(),
-          h("button", { type: "button", class: "ghost square", "aria-label": "Keyboard help", title: "Keyboard (?)", onclick: () => this.help() }, icon("help")),
+          square("help", "Keyboard help", "?", () => this.help()),
         ),
       ),
       h(
@@ -136,123 +150,114 @@ class ReviewPage {
   }
 
   private bar(): HTMLElement {
-    const button = (name: Parameters<typeof icon>[0], text: string, key: string, kind: string, run: () => void): HTMLButtonElement =>
-      h("button", { type: "button", class: kind, "aria-keyshortcuts": key.toLowerCase(), onclick: run }, icon(name), text, h("kbd", { "aria-hidden": "true" }, key));
     return h(
       "div",
       { class: "bar", role: "toolbar", "aria-label": "Decision" },
-      button("check", "Accept", "A", "yes", () => this.card.accept()),
-      button("cross", "Reject", "R", "no", () => this.card.reject()),
-      button("pen", "Retype", "E", "", () => this.card.retype()),
-      button("skip", "Skip", "S", "", () => this.card.skip()),
-      button("flag", "Flag", "F", "", () => this.card.flag()),
+      verdict("check", "Accept", "A", "yes", () => this.accept()),
+      verdict("cross", "Reject", "R", "no", () => this.reject()),
+      verdict("pen", "Retype", "E", "", () => this.retype()),
+      verdict("skip", "Skip", "S", "", () => this.skip()),
+      verdict("flag", "Flag", "F", "", () => this.flag()),
       h("span", { class: "spring" }),
       h("button", { type: "button", class: "ghost open-list", onclick: () => this.search() }, icon("list"), "List"),
-      h("button", { type: "button", class: "ghost square", "aria-label": "Caption before", title: "Before (K)", onclick: () => void this.go(this.at - 1) }, icon("up")),
-      h("button", { type: "button", class: "ghost square", "aria-label": "Next caption", title: "Next (J)", onclick: () => void this.go(this.at + 1) }, icon("down")),
+      square("up", "Caption before", "K", () => this.step(-1)),
+      square("down", "Next caption", "J", () => this.step(1)),
     );
   }
 
-  private tool(name: Parameters<typeof icon>[0], text: string, key: string, run: () => void): HTMLButtonElement {
-    return h("button", { type: "button", class: "ghost tool", title: `${text} (${key})`, "aria-label": text, onclick: run }, icon(name), h("span", { class: "tool-text" }, text));
+  /** Do something when all before it is done: each thing finds the page as the one before has left it. */
+  private act(run: () => void | Promise<void>): void {
+    this.acts = this.acts.then(run).catch((error: unknown) => this.fail(error));
   }
 
-  private where(): HTMLElement {
-    return document.querySelector<HTMLElement>(".where") ?? document.body;
+  /** Do something with the caption on the desk, once it is there. */
+  private onDesk(run: () => void | Promise<void>): void {
+    this.act(async () => {
+      await this.opened;
+      await run();
+    });
   }
 
-  private async introduce(offered: string): Promise<void> {
-    let id = localStorage.getItem("capedit-reviewer-id");
-    if (!id) {
-      id = crypto.randomUUID ? crypto.randomUUID() : Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-      localStorage.setItem("capedit-reviewer-id", id);
+  private accept(): void {
+    this.onDesk(() => this.card.accept());
+  }
+
+  private reject(): void {
+    this.onDesk(() => this.card.reject());
+  }
+
+  private retype(): void {
+    this.onDesk(() => this.card.retype());
+  }
+
+  private skip(): void {
+    this.onDesk(() => this.card.skip());
+  }
+
+  private flag(): void {
+    this.onDesk(() => this.card.flag());
+  }
+
+  /** Moving on waits for no caption to load: only the last is opened. */
+  private step(by: number): void {
+    this.act(() => void this.go(Math.min(Math.max(this.at + by, 0), this.list.length - 1)));
+  }
+
+  private async find(wish: number, row?: number): Promise<void> {
+    if (wish !== this.wishes) return;
+    const answer = await post<{ rows: number[]; kinds: Kind[] }>("/review/query", this.filters.query());
+    if (wish !== this.wishes) return; // the reviewer has typed on
+    this.kinds = answer.kinds;
+    this.filters.showKinds(answer.kinds);
+    this.list.set(answer.rows);
+    this.found.textContent = `${answer.rows.length.toLocaleString("en")} ${answer.rows.length === 1 ? "caption" : "captions"}`;
+    this.at = -1;
+    if (!answer.rows.length) {
+      this.opening += 1; // what is still on its way is not wanted any more
+      this.card.nothing("No caption is like this.");
+      writeAddress(this.filters.query(), undefined);
+      return;
     }
-    let name = localStorage.getItem("capedit-reviewer") ?? offered;
-    if (!name) name = await askName("");
-    this.setName({ id, name });
+    if (row === undefined) await this.onward(-1, true);
+    else await this.go(this.list.place(row) ?? 0);
   }
 
-  private async rename(): Promise<void> {
-    const name = await askName(this.me.name);
-    localStorage.setItem("capedit-reviewer", name);
-    this.setName({ ...this.me, name });
+  private go(at: number): Promise<void> {
+    const row = this.list.row(at);
+    if (row === undefined) return Promise.resolve();
+    document.body.classList.remove("typing");
+    this.at = at;
+    this.list.select(at);
+    writeAddress(this.filters.query(), row);
+    this.opened = this.open(row);
+    return this.opened;
   }
 
-  private setName(me: Author): void {
-    this.me = me;
-    show(this.name, icon("person"), me.name);
-    this.name.ariaLabel = `Reviewer: ${me.name}. Change the name`;
-  }
-
-  /** Where the page was: kept in the address, so that reloading, and sending the address to someone, lead back. */
-  private kept(): { query: Query; row: number | undefined } {
-    const kept = new URLSearchParams(location.hash.slice(1));
-    const row = kept.get("row");
+  /** Put a caption on the desk; of several that are asked for, the last. */
+  private async open(row: number): Promise<void> {
+    const number = ++this.opening;
     try {
-      const query = { ...ALL, ...(JSON.parse(kept.get("query") ?? "{}") as Partial<Query>) };
-      return { query, row: row === null ? undefined : Number(row) };
-    } catch {
-      return { query: ALL, row: undefined };
-    }
-  }
-
-  private keep(): void {
-    const query = this.filters.query();
-    const differs = Object.entries(query).filter(([key, value]) => value !== ALL[key as keyof Query]);
-    const kept = new URLSearchParams();
-    if (differs.length) kept.set("query", JSON.stringify(Object.fromEntries(differs)));
-    const row = this.list.row(this.at);
-    if (row !== undefined) kept.set("row", String(row));
-    history.replaceState(null, "", `#${kept}`);
-  }
-
-  private async find(row?: number): Promise<void> {
-    const number = ++this.finding;
-    try {
-      const answer = await post<{ rows: number[]; kinds: Kind[] }>("/review/query", this.filters.query());
-      if (number !== this.finding) return; // the reviewer has typed on
-      this.kinds = answer.kinds;
-      this.filters.showKinds(answer.kinds);
-      this.list.set(answer.rows);
-      this.found.textContent = `${answer.rows.length.toLocaleString("en")} ${answer.rows.length === 1 ? "caption" : "captions"}`;
-      this.at = -1;
-      if (!answer.rows.length) {
-        this.card.nothing("No caption is like this.");
-        this.keep();
-        return;
-      }
-      const place = row === undefined ? undefined : this.list.place(row);
-      if (place !== undefined) await this.go(place);
-      else if (row === undefined) await this.onward(-1, true);
-      else await this.go(0);
+      const item = await this.latest(row);
+      if (number !== this.opening) return;
+      this.outbox.buildOn(row, item.state.change);
+      this.card.open(item);
+      this.card.say(`Caption ${this.at + 1} of ${this.list.length}: ${item.original}`);
+      const next = this.list.row(this.at + 1);
+      if (next !== undefined) this.prefetch(next);
     } catch (error) {
+      if (number !== this.opening) return;
+      this.card.nothing("This caption could not be loaded."); // never the one before under its name
       this.fail(error);
     }
   }
 
-  private async go(at: number): Promise<void> {
-    const row = this.list.row(at);
-    if (row === undefined) return;
-    document.body.classList.remove("typing");
-    this.at = at;
-    this.list.select(at);
-    this.keep();
-    await this.openRow(row);
-    const next = this.list.row(at + 1);
-    if (next !== undefined) this.prefetch(next);
-  }
-
-  private async openRow(row: number): Promise<void> {
-    const number = ++this.opening;
-    try {
+  /** A caption as it stands; fetched again if news came while it was on its way. */
+  private async latest(row: number): Promise<Item> {
+    for (;;) {
+      const { tellings } = this;
       const item = await (this.ahead.get(row) ?? this.fetch(row));
       this.ahead.delete(row);
-      if (number !== this.opening) return;
-      this.bases.set(row, item.state.change);
-      this.card.open(item);
-      this.card.say(`Caption ${this.at + 1} of ${this.list.length}: ${item.original}`);
-    } catch (error) {
-      if (number === this.opening) this.fail(error);
+      if (tellings === this.tellings) return item;
     }
   }
 
@@ -273,157 +278,130 @@ class ReviewPage {
     );
   }
 
-  /** The next caption that waits for a decision and that nobody else is looking at. */
+  /** Go to the next caption that waits for a decision and that nobody else is looking at. */
   private async onward(from = this.at, orFirst = false): Promise<void> {
-    const taken = new Set(this.others.map((one) => one.row));
-    const { length } = this.list;
-    for (let start = from + 1; start < length; start += AHEAD) {
-      const lines = await this.list.known(start, Math.min(start + AHEAD, length));
-      const step = lines.findIndex((line) => line && !DECIDED.has(line.standing) && line.standing !== "skipped" && !taken.has(line.row));
-      if (step >= 0) return this.go(start + step);
-    }
-    if (orFirst) return this.go(0);
-    const before = await this.list.known(0, Math.min(AHEAD, Math.max(from, 0)));
-    const left = before.findIndex((line) => line && !DECIDED.has(line.standing) && line.standing !== "skipped");
-    if (left >= 0) return this.go(left);
+    const next = (await this.toDo(from + 1, this.list.length)) ?? (orFirst ? 0 : await this.toDo(0, from));
+    if (next !== undefined) return this.go(next);
     toast("Nothing more to do in this list.");
-    return this.go(Math.min(from + 1, length - 1));
+    return this.go(Math.min(from + 1, this.list.length - 1));
   }
 
-  private decide(decision: Decision, onward: boolean): void {
+  private async toDo(from: number, to: number): Promise<number | undefined> {
+    const taken = new Set(this.others.map((one) => one.row));
+    for (let start = from; start < to; start += AHEAD) {
+      const lines = await this.list.known(start, Math.min(start + AHEAD, to));
+      const step = lines.findIndex((line) => isToDo(line.standing) && !taken.has(line.row));
+      if (step >= 0) return start + step;
+    }
+    return undefined;
+  }
+
+  /** Shown at once, saved at once; only going on waits until it is saved. */
+  private async decide(decision: Decision, onward: boolean): Promise<void> {
     const item = this.card.current;
     if (!item) return;
-    const at = this.at;
-    const epoch = this.epoch;
-    this.waiting.set(item.row, (this.waiting.get(item.row) ?? 0) + 1);
-    // Shown at once; the server's word replaces it when no later decision is on its way.
-    this.card.refresh({ ...item, state: { ...item.state, decision, standing: standingOf(decision), by: this.me.name } });
-    this.sending = this.sending.then(async () => {
-      const left = (this.waiting.get(item.row) ?? 1) - 1;
-      if (left > 0) this.waiting.set(item.row, left);
-      else this.waiting.delete(item.row);
-      if (epoch !== this.epoch) return; // built on what turned out to be overtaken
-      const base = this.bases.get(item.row) ?? item.state.change;
-      try {
-        const told = await post<News>("/review/decide", { author: this.me, row: item.row, base, decision });
-        this.take(told);
-        if (onward) await this.onward(at);
-      } catch (error) {
-        if (error instanceof Problem && error.status === 409) await this.overtaken(item.row, error);
-        else {
-          this.fail(error);
-          await this.openRow(item.row);
-        }
-      }
-    });
+    const { at } = this;
+    this.card.refresh({ ...item, state: { ...item.state, decision, standing: standingOf(decision), by: this.reviewer.author.name } });
+    const saved = this.outbox.send(this.reviewer.author, item.row, decision).catch((error: unknown) => this.refused(item.row, error));
+    if (onward && (await saved)) await this.onward(at);
   }
 
-  private async overtaken(row: number, error: Problem): Promise<void> {
-    this.epoch += 1;
-    const item = await this.fetch(row);
-    this.patch(item.state);
-    if (this.card.current?.row === row) this.card.open(item);
-    toast(`${error.message}. Theirs is shown; decide again to overrule it.`, "bad");
+  private async refused(row: number, error: unknown): Promise<false> {
+    if (error instanceof Problem && error.status === 409) {
+      toast(`${error.message}. Theirs is shown; decide again to overrule it.`, "bad");
+    } else this.fail(error);
+    await this.reload(row).catch(() => undefined);
+    return false;
   }
 
   private async turn(way: "undo" | "redo"): Promise<void> {
-    await this.sending;
-    try {
-      const told = await post<Turn>(`/review/${way}`, { author: this.me });
-      this.take(told.told);
-      if (!told.count) {
-        toast(way === "undo" ? "Nothing to undo." : "Nothing to redo.");
-        return;
-      }
-      const what = told.label || `caption #${told.rows[0]}`;
-      toast(`${way === "undo" ? "Undone" : "Done again"}: ${what}${told.count > 1 ? ` (${told.count.toLocaleString("en")} captions)` : ""}`);
-      const row = told.rows[0];
-      const place = row === undefined ? undefined : this.list.place(row);
-      if (place !== undefined && told.count === 1) await this.go(place);
-      else if (row !== undefined && told.count === 1) await this.openRow(row);
-    } catch (error) {
-      this.fail(error);
+    await this.outbox.settled();
+    const told = await post<Turn>(`/review/${way}`, { author: this.reviewer.author });
+    await this.take(told.told);
+    const row = told.rows[0];
+    if (row === undefined) {
+      toast(way === "undo" ? "Nothing to undo." : "Nothing to redo.");
+      return;
+    }
+    const what = told.label || `caption #${row}`;
+    toast(`${way === "undo" ? "Undone" : "Done again"}: ${what}${told.count > 1 ? ` (${told.count.toLocaleString("en")} captions)` : ""}`);
+    if (told.count > 1) return;
+    const place = this.list.place(row);
+    if (place !== undefined) await this.go(place);
+    else {
+      this.opened = this.open(row); // not in this list, but where the work is
+      await this.opened;
     }
   }
 
   private async poll(first = false): Promise<void> {
-    if (document.hidden && !first) return;
+    if (this.polling || (document.hidden && !first)) return;
+    this.polling = true;
     try {
-      const news = await post<News>("/review/news", { author: this.me, since: this.sequence, row: this.card.current?.row ?? null });
+      const news = await post<News>("/review/news", { author: this.reviewer.author, since: this.sequence, row: this.card.current?.row ?? null });
       if (news.sequence >= this.newest) this.sequence = news.sequence;
-      this.take(news);
+      await this.take(news);
     } catch (error) {
       if (first) throw error;
-      this.tally.textContent = "the server does not answer";
+      this.progress.silence();
+    } finally {
+      this.polling = false;
     }
   }
 
-  private take(news: News): void {
+  private async take(news: News): Promise<void> {
     if (news.sequence < this.newest) return; // overtaken on the way by a later answer
     this.newest = news.sequence;
-    if (news.stale) {
-      this.list.forget();
-      this.ahead.clear();
-      const row = this.card.current?.row;
-      if (row !== undefined) {
-        void this.fetch(row).then((item) => {
-          this.bases.set(row, item.state.change);
-          if (this.card.current?.row === row) this.card.refresh(item);
-        });
-      }
-    }
     for (const state of news.states) this.patch(state);
     this.others = news.present;
     this.undoButton.disabled = news.undo === 0;
     this.redoButton.disabled = news.redo === 0;
-    this.showProgress(news);
+    this.progress.show(news, this.about?.proposals ?? 0);
+    if (news.stale) await this.renew();
+  }
+
+  /** Too much has changed to be told one by one. */
+  private async renew(): Promise<void> {
+    this.tellings += 1;
+    this.list.forget();
+    this.ahead.clear();
+    const row = this.card.current?.row;
+    if (row !== undefined) await this.reload(row);
+  }
+
+  private async reload(row: number): Promise<void> {
+    this.patch((await this.latest(row)).state);
   }
 
   private patch(state: State): void {
+    this.tellings += 1;
     this.ahead.delete(state.row);
-    this.bases.set(state.row, state.change);
-    this.list.update(state.row, {
-      standing: state.standing, flagged: state.decision.flagged,
-      ...(state.decision.text === null ? {} : { refined: state.decision.text }),
-    });
+    this.outbox.buildOn(state.row, state.change);
+    this.list.update(state.row, { standing: state.standing, flagged: state.decision.flagged, caption: state.caption });
     const item = this.card.current;
-    if (item?.row !== state.row || this.waiting.has(state.row)) return;
+    if (item?.row !== state.row || this.outbox.waits(state.row)) return;
     if (JSON.stringify(item.state) !== JSON.stringify(state)) this.card.refresh({ ...item, state });
   }
 
-  private showProgress(news: News): void {
-    const total = this.about?.proposals ?? 0;
-    const done = news.proposals_decided;
-    this.progress.max = Math.max(1, total);
-    this.progress.value = done;
-    const left = total - done;
-    const pace = news.team_pace;
-    const rest = pace > 0 && left > 0 ? ` · ${pace.toFixed(pace < 10 ? 1 : 0)}/min · ${duration(left / pace)} left` : "";
-    this.tally.textContent = `${done.toLocaleString("en")} of ${total.toLocaleString("en")} decided${rest}`;
-    show(
-      this.people,
-      news.present.slice(0, 5).map((one) =>
-        h("span", { class: "person", title: one.row === null ? one.name : `${one.name} is at #${one.row}` }, one.name.slice(0, 2), h("span", { class: "visually-hidden" }, ` ${one.name} is here`)),
-      ),
-    );
-  }
-
   private bulk(): void {
-    if (!this.kinds.length) {
-      toast("There are no edits in this list.");
-      return;
-    }
-    bulkDialog(this.me, this.filters.query(), this.kinds, this.list.length, (told, words) => {
-      this.list.forget();
-      this.take(told);
-      toast(`${words} U takes it back.`);
-      const row = this.card.current?.row;
-      if (row !== undefined) void this.openRow(row);
+    this.act(async () => {
+      await this.outbox.settled();
+      if (!this.kinds.length) {
+        toast("There are no edits in this list.");
+        return;
+      }
+      bulkDialog(this.reviewer.author, this.filters.query(), this.kinds, this.list.length, (told, words) => {
+        toast(`${words} U takes it back.`);
+        this.act(() => this.take(told));
+      });
     });
   }
 
   private export(): void {
-    if (this.about) exportDialog(this.about);
+    this.act(async () => {
+      await this.outbox.settled();
+      if (this.about) exportDialog(this.about);
+    });
   }
 
   private search(): void {
@@ -438,22 +416,6 @@ class ReviewPage {
   private fail(error: unknown): void {
     toast(error instanceof Error ? error.message : String(error), "bad");
   }
-}
-
-/** As the server would call it; for the moment until it does. */
-function standingOf(decision: Decision): Standing {
-  if (decision.text !== null) return "retyped";
-  const made = decision.units.replaceAll("?", "");
-  if (made.length === decision.units.length && (made || decision.settled)) {
-    return !made.includes("-") ? "accepted" : made.includes("+") ? "mixed" : "rejected";
-  }
-  return made ? "partial" : decision.skipped ? "skipped" : "open";
-}
-
-function duration(minutes: number): string {
-  if (minutes < 1) return "under a minute";
-  if (minutes < 60) return `${Math.round(minutes)} min`;
-  return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`;
 }
 
 void new ReviewPage().start();

@@ -51,8 +51,8 @@ export interface Item {
 
 export interface Line {
   row: number;
-  original: string;
-  refined: string;
+  /** As it is decided, or else as the editor would have it. */
+  caption: string;
   confidence: number | null;
   standing: Standing;
   flagged: boolean;
@@ -125,7 +125,19 @@ export const ALL: Query = {
   sort: "doubtful",
 };
 
-export const DECIDED: ReadonlySet<Standing> = new Set(["accepted", "rejected", "mixed", "retyped"]);
+const TO_DO: ReadonlySet<Standing> = new Set(["open", "partial"]);
+
+export const isToDo = (standing: Standing): boolean => TO_DO.has(standing);
+
+/** As the server would call it; for the moment until it does. */
+export function standingOf(decision: Decision): Standing {
+  if (decision.text !== null) return "retyped";
+  const made = decision.units.replaceAll("?", "");
+  if (made.length === decision.units.length && (made || decision.settled)) {
+    return !made.includes("-") ? "accepted" : made.includes("+") ? "mixed" : "rejected";
+  }
+  return made ? "partial" : decision.skipped ? "skipped" : "open";
+}
 
 export function kindName(kind: { deleted: string | null; added: string | null }): string {
   if (kind.deleted !== null && kind.added !== null) return `${kind.deleted} → ${kind.added}`;

@@ -4,7 +4,7 @@ Of all changes that touch a caption the latest that is not undone counts. So und
 what another has decided since, and nobody's undo needs anybody's leave.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -113,11 +113,10 @@ class ReviewBook:
                 raise Refusal(409, f"{by} has decided on this caption meanwhile", field="base")
             return self._make(Event("change", self._last + 1, author, now(), {row: decision}))
 
-    def decide_many(self, author: Author, label: str, decide: Callable[[], Mapping[int, Decision]]) -> Event | None:
-        """A bulk change; `decide` is called when nobody else can decide. None if there is nothing to do."""
+    def decide_many(self, author: Author, label: str, items: Mapping[int, Decision]) -> Event:
+        """A bulk change. Hold `lock` from looking to deciding, so that nobody is overruled between the two."""
         with self.lock:
-            items = dict(decide())
-            return self._make(Event("change", self._last + 1, author, now(), items, label)) if items else None
+            return self._make(Event("change", self._last + 1, author, now(), dict(items), label))
 
     def undo(self, author: Author) -> Event | None:
         return self._turn(author, "undo")

@@ -1,6 +1,5 @@
 """One review: a log, its dataset, and what people have decided."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from capedit.pipeline import EditRow, Run
 from capedit.server.refusal import Refusal
 from capedit.server.review.book import ReviewBook
-from capedit.server.review.decisions import Decision
+from capedit.server.review.decisions import Decision, Standing
 from capedit.server.review.index import LogIndex
 from capedit.server.review.journal import LogMark
 from capedit.server.review.units import Unit, decided_caption, units_of
@@ -62,6 +61,19 @@ class Review:
         logged = self._row(row)
         return Item(logged, units_of(logged.operations), self.book.current(row)[1])
 
+    def caption(self, row: int) -> str:
+        """As it is decided, or else as the editor would have it: from the columns where they tell, for long lists."""
+        decision = self.book.current(row)[1]
+        original, refined = self.index.texts(row)
+        match decision.standing:
+            case Standing.RETYPED:
+                return decision.text or ""
+            case Standing.REJECTED:
+                return original
+            case Standing.MIXED | Standing.PARTIAL:
+                return self.item(row).caption(undecided=True)
+        return refined
+
     def checked(self, row: int, decision: Decision) -> Decision:
         """A decision that fits its caption."""
         units = int(self.index.starts[row + 1] - self.index.starts[row])
@@ -69,15 +81,12 @@ class Review:
             raise Refusal(422, f"units: {len(decision.verdicts)} verdicts for {units} operations", field="units")
         return decision
 
-    def bulk(
-        self, units: NDArray[np.bool_], verdict: bool, rows: NDArray[np.bool_] | None = None
-    ) -> Mapping[int, Decision]:
-        """Decisions that give all of these units, as far as nobody has decided on them, this verdict."""
+    def bulk(self, units: NDArray[np.bool_], verdict: bool) -> "Bulk":
+        """Give all of these units, as far as nobody has decided on them, this verdict."""
         decisions: dict[int, Decision] = {}
+        changed = 0
         for unit in np.flatnonzero(units).tolist():
             row = int(self.index.unit_row[unit])
-            if rows is not None and not rows[row]:
-                continue
             decision = decisions.get(row) or self.book.current(row)[1]
             start, stop = int(self.index.starts[row]), int(self.index.starts[row + 1])
             verdicts = decision.verdicts or (None,) * (stop - start)
@@ -85,4 +94,13 @@ class Review:
             if decision.text is None and verdicts[at] is None:
                 verdicts = (*verdicts[:at], verdict, *verdicts[at + 1 :])
                 decisions[row] = replace(decision, verdicts=verdicts, skipped=False)
-        return decisions
+                changed += 1
+        return Bulk(decisions, changed)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """One verdict on many units: the decisions that it makes, and how many units they decide."""
+
+    decisions: dict[int, Decision]
+    units: int

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 from fastapi import APIRouter, Response
 from fastapi.responses import FileResponse
+from numpy.typing import NDArray
 
 from capedit import __version__
 from capedit.data import FORMATS
@@ -12,7 +13,7 @@ from capedit.server.problems import describe
 from capedit.server.refusal import Refusal
 from capedit.server.review import schemas as wire
 from capedit.server.review.book import STANDINGS
-from capedit.server.review.decisions import Author
+from capedit.server.review.decisions import Author, Decision
 from capedit.server.review.export import Undecided, export_captions, export_pairs
 from capedit.server.review.pictures import shown
 from capedit.server.review.presence import Presence
@@ -98,14 +99,12 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
         for row in wanted.rows:
             if row >= len(index):
                 raise Refusal(404, f"there are {len(index)} captions, numbered from 0")
-            original, refined = index.texts(row)
             _, decision, _ = book.current(row)
             sure = float(index.confidence[row])
             lines.append(
                 wire.RowOut(
                     row=row,
-                    original=original,
-                    refined=refined if decision.text is None else decision.text,
+                    caption=review.caption(row),
                     confidence=None if np.isnan(sure) else round(sure, 4),
                     standing=decision.standing.value,
                     flagged=decision.flagged,
@@ -183,31 +182,29 @@ def review_routes(review: Review, reviewer: str) -> APIRouter:
         units &= among[index.unit_row]
         # What nobody put a number on is above no number.
         units &= (index.probability >= wanted.min_probability - 1e-6) | (wanted.min_probability == 0)
-        verdict = wanted.verdict == "accept"
-        before = book.sequence
         author = wanted.author.author()
-        if wanted.preview:
-            decisions = review.bulk(units, verdict)
-        else:
-            event = book.decide_many(author, _label(wanted), lambda: review.bulk(units, verdict))
-            decisions = event.items if event is not None else {}
-        touched = int(units[np.isin(index.unit_row, list(decisions))].sum()) if decisions else 0
-        samples = []
-        for row in list(decisions)[:_SAMPLES] if wanted.preview else []:
-            item = review.item(row)
-            made = Item(item.row, item.units, decisions[row])
-            sure = [float(index.probability[u]) for u in np.flatnonzero(units & (index.unit_row == row))]
-            probability = None if not sure or np.isnan(min(sure)) else round(min(sure), 4)
-            caption = made.caption(undecided=False)
-            samples.append(
-                wire.SampleOut(row=row, original=item.row.original, caption=caption, probability=probability)
-            )
+        with book.lock:
+            before = book.sequence
+            made = review.bulk(units, wanted.verdict == "accept")
+            if made.decisions and not wanted.preview:
+                book.decide_many(author, _label(wanted), made.decisions)
+        shown_rows = list(made.decisions)[:_SAMPLES] if wanted.preview else []
         return wire.BulkOut(
-            items=len(decisions),
-            units=touched,
-            decided_before=int(units.sum()) - touched,
-            samples=samples,
+            items=len(made.decisions),
+            units=made.units,
+            decided_before=int(units.sum()) - made.units,
+            samples=[sample(row, made.decisions[row], units) for row in shown_rows],
             told=None if wanted.preview else news(author, before),
+        )
+
+    def sample(row: int, decision: Decision, units: NDArray[np.bool_]) -> wire.SampleOut:
+        item = review.item(row)
+        least = float(index.probability[units & (index.unit_row == row)].min())
+        return wire.SampleOut(
+            row=row,
+            original=item.row.original,
+            caption=Item(item.row, item.units, decision).caption(undecided=False),
+            probability=None if np.isnan(least) else round(least, 4),
         )
 
     @router.post("/news", summary="What others did", response_model=wire.NewsOut)

@@ -59,8 +59,7 @@ class RowOut(BaseModel):
     """A line of the list."""
 
     row: int
-    original: str
-    refined: str
+    caption: str = Field(description="As it is decided, or else as the editor would have it.")
     confidence: float | None
     standing: str
     flagged: bool
