@@ -27,6 +27,17 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
+CUT_OFF = """
+window.cutOff = null;
+const reach = window.fetch.bind(window);
+window.fetch = async (address, ...rest) => {
+  const check = () => { if (window.cutOff && String(address).endsWith(window.cutOff)) throw new TypeError("cut off"); };
+  check();
+  const answer = await reach(address, ...rest);
+  check();
+  return answer;
+};
+"""
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -63,7 +74,7 @@ class Visitor:
     def open(self) -> Page:
         page = self.context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.add_init_script(SHIFT_WATCH)
+        page.add_init_script(SHIFT_WATCH + CUT_OFF)
         page.on("pageerror", lambda error: self.sins.append(f"error: {error}"))
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("request", lambda request: self._follow(request.url))
@@ -89,6 +100,10 @@ class Visitor:
         while not self.page.evaluate(expression, argument):
             assert time.monotonic() < deadline, f"never came true: {expression} {argument}"
             self.page.wait_for_timeout(50)
+
+    def cut_off(self, address: str | None) -> None:
+        """Have the page reach this address no more; what is on its way is lost, too."""
+        self.page.evaluate("(address) => void (window.cutOff = address)", address)
 
     def find(self, selector: str) -> Locator:
         return self.page.locator(selector)

@@ -30,14 +30,16 @@ export class Filters {
   constructor(private readonly onchange: () => void, ondone: () => void) {
     const pair = (label: string, from: HTMLInputElement, to: HTMLInputElement, unit: string): HTMLElement =>
       h("div", { class: "range" }, h("span", {}, label), from, h("span", { class: "quiet" }, "to"), to, unit);
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      clearTimeout(this.timer);
+      this.onchange();
+      ondone();
+    });
     this.element = h(
       "form",
-      { class: "filters", role: "search", onsubmit: (event: Event) => {
-        event.preventDefault();
-        clearTimeout(this.timer);
-        this.onchange();
-        ondone();
-      } },
+      { class: "filters", role: "search", onsubmit: (event: Event) => event.preventDefault() },
       this.search,
       h("div", { class: "selects" }, this.about, this.progress, this.sort),
       h(
