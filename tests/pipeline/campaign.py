@@ -1,8 +1,8 @@
-"""A crash campaign: runs killed with SIGKILL at random moments, resumed, and compared with one that was left alone.
+"""A crash campaign: runs killed with SIGKILL at many moments, resumed, and compared with one that was left alone.
 
 Also run at length by `benchmarks/pipeline_crash.py`. Each attempt is a process of its own, forked from this one before
 anything has been loaded that cannot be forked; its workers are processes of theirs. A moment is a number of seconds, or
-the n-th time that the run opens, renames, links or removes a file: those are where order matters, and they come at the
+the n-th time that the run makes, renames, links or removes a file: those are where order matters, and they come at the
 same point on a busy machine.
 """
 
@@ -12,16 +12,20 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+
 from capedit.data import open_dataset
 from capedit.pipeline import EditLog, Treatment, edits_folder, fix, undo
 from capedit.pipeline import plan as planning
 from tests.pipeline.trees import tree
+
+Action = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,14 @@ class Scenario:
     workers: int
 
 
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: at the n-th change to the files of the run, or after so many seconds."""
+
+    change: int | None = None
+    seconds: float = 0.0
+
+
 @dataclass
 class Trial:
     """What became of one disturbed run."""
@@ -45,37 +57,134 @@ class Trial:
     """Attempts that were killed before they had finished."""
     finished_early: int = 0
 
-
-def attempt(root: Path, scenario: Scenario, treatment: Treatment) -> None:
-    """The run itself; what the child process does."""
-    dataset = open_dataset(root / scenario.dataset, scenario.format)
-    if scenario.out is None:
-        fix(dataset, in_place=True, treatment=treatment, workers=scenario.workers)
-    else:
-        fix(dataset, root / scenario.out, treatment=treatment, workers=scenario.workers)
+    def count(self, *, killed: bool) -> None:
+        self.kills += killed
+        self.finished_early += not killed
 
 
-EVENTS = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"})
+class Campaign:
+    """One scenario, to be disturbed again and again in a folder of its own."""
+
+    def __init__(self, world: Path, scenario: Scenario, treatment: Treatment, folder: Path) -> None:
+        self.world, self.scenario, self.treatment = world, scenario, treatment
+        self.root = folder / "root"  # always the same name: the log has paths in it
+        pa.array([0])  # pyarrow's first array loads pandas where it is installed; not anew in each child
+        self._refresh()
+        self.before = tree(self.output if scenario.out is None else self.root / scenario.dataset)
+        tally = folder / "changes"
+        started = time.perf_counter()
+        self._run_alone(self.run, tally)
+        self.seconds = time.perf_counter() - started
+        self.changes = int(tally.read_text())
+        self.expected = self._outcome()
+        self._run_alone(self.undo, tally)
+        self.undo_changes = int(tally.read_text())
+        self.count = len(list(open_dataset(world / scenario.dataset, scenario.format)))
+
+    @property
+    def output(self) -> Path:
+        return self.root / (self.scenario.out or self.scenario.dataset)
+
+    def run(self) -> None:
+        """What is disturbed."""
+        dataset = open_dataset(self.root / self.scenario.dataset, self.scenario.format)
+        out = None if self.scenario.out is None else self.output
+        fix(dataset, out, in_place=out is None, treatment=self.treatment, workers=self.scenario.workers)
+
+    def undo(self) -> None:
+        undo(self.output)
+
+    def disturb(self, moments: Iterable[Moment], undoing: Moment) -> Trial:
+        """A run that is killed at these moments and then left alone, and undone likewise."""
+        self._refresh()
+        trial = Trial()
+        for moment in moments:
+            trial.count(killed=self._killed(self.run, moment))
+        self._run_alone(self.run)
+        self._compare(self._outcome(), self.expected)
+        log = EditLog(self.output)
+        assert len(log) == len({(row.file, row.index) for row in log}) == self.count
+        killed = self._killed(self.undo, undoing)
+        trial.count(killed=killed)
+        if killed:
+            self._run_alone(self.undo)
+        if self.scenario.out is None:
+            self._compare(tree(self.output), self.before)
+        captions = [one.reference for one in open_dataset(self.output, self._output_format)]
+        assert captions == [row.original for row in log]
+        return trial
+
+    @property
+    def _output_format(self) -> str | None:
+        return self.scenario.format if self.scenario.out is None else None
+
+    def _refresh(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(self.world, self.root)
+
+    def _outcome(self) -> dict[str, str]:
+        """All that must be the same: output, log, and no litter."""
+        ours = edits_folder(self.output)
+        found = {f"out/{name}": digest for name, digest in tree(self.output).items()}
+        found |= {f"log/{name}": digest for name, digest in tree(ours / "log").items()}
+        litter = [
+            path.relative_to(self.root).as_posix()
+            for path in self.root.rglob(".*")
+            if path.name != ".capedit" and ours / "journal" / "originals" not in path.parents
+        ]
+        return found | {"litter": repr(sorted(litter)), "kept": repr(sorted(entry.name for entry in ours.iterdir()))}
+
+    def _compare(self, found: dict[str, str], expected: dict[str, str]) -> None:
+        different = {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
+        told = [(name, found.get(name), expected.get(name)) for name in sorted(different)]
+        assert not different, f"{self.scenario.name}: {told[:5]} in {self.root}"
+
+    def _run_alone(self, action: Action, tally: Path | None = None) -> None:
+        """Let an action run to its end; `tally` is told the number of its changes."""
+        _, status = os.waitpid(in_child(action, self.root, tally=tally), 0)
+        assert os.waitstatus_to_exitcode(status) == 0, f"{self.scenario.name}: failed in {self.root}"
+
+    def _killed(self, action: Action, moment: Moment) -> bool:
+        """Have an action killed; False if it had finished before."""
+        child = in_child(action, self.root, moment.change)
+        if moment.change is None:
+            time.sleep(moment.seconds)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        assert code in (0, -signal.SIGKILL), f"{self.scenario.name}: failed in {self.root}"
+        return code != 0
 
 
-def in_child(action: Callable[[], None], last_event: int | None = None, tally: Path | None = None) -> int:
-    """Start an action in a process of its own, which dies at its `last_event`; gives the number of the process."""
+CHANGES = frozenset({"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"})
+
+
+def in_child(action: Action, root: Path, last: int | None = None, tally: Path | None = None) -> int:
+    """Start an action in a process of its own, which dies before its `last` change; gives the number of the process."""
     child = os.fork()
     if child:
         return child
     code = 1
     count = 0
 
-    def count_event(event: str, _: object) -> None:
+    def count_change(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal count
-        if event in EVENTS:
+        if event == "open":
+            path, _, flags = arguments
+            # Caches of Python's own, elsewhere, come and go with the weather.
+            changes = isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR)) and str(path).startswith(home)
+        else:
+            changes = event in CHANGES and "__pycache__" not in str(arguments[0])
+        if changes:
             count += 1
-            if count == last_event:
+            if count == last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    home = str(root)
     try:
         os.environ["SOURCE_DATE_EPOCH"] = "1700000000"
-        sys.addaudithook(count_event)
+        sys.addaudithook(count_change)
         action()
         if tally is not None:
             tally.write_text(str(count))
@@ -87,98 +196,32 @@ def in_child(action: Callable[[], None], last_event: int | None = None, tally: P
         os._exit(code)
 
 
-def run_alone(action: Callable[[], None], tally: Path | None = None) -> float:
-    """Let an action run to its end; gives the seconds."""
-    started = time.perf_counter()
-    _, status = os.waitpid(in_child(action, tally=tally), 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    return time.perf_counter() - started
-
-
-def killed_at_event(action: Callable[[], None], number: int) -> bool:
-    """Have an action die at its n-th event; False if it had fewer."""
-    _, status = os.waitpid(in_child(action, number), 0)
-    return _was_killed(status)
-
-
-def killed_at_time(action: Callable[[], None], seconds: float) -> bool:
-    """Kill an action after so many seconds; False if it had finished."""
-    child = in_child(action)
-    deadline = time.perf_counter() + seconds
-    while time.perf_counter() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return _was_killed(status)
-        time.sleep(0.002)
-    with suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
-    return _was_killed(os.waitpid(child, 0)[1])
-
-
-def _was_killed(status: int) -> bool:
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (0, -signal.SIGKILL), "the run failed"
-    return code != 0
-
-
-def outcome(root: Path, scenario: Scenario) -> dict[str, str]:
-    """All that must be the same: output, log, and no litter."""
-    out = root / (scenario.out or scenario.dataset)
-    found = {f"out/{name}": digest for name, digest in tree(out).items()}
-    found |= {f"log/{name}": digest for name, digest in tree(edits_folder(out) / "log").items()}
-    ours = edits_folder(out)
-    litter = sorted(
-        str(path.relative_to(root))
-        for path in root.rglob("*")
-        if path.name.startswith(".") and ours not in path.parents
-    )
-    work = [entry.name for entry in ours.iterdir() if entry.name not in ("journal", "problems.jsonl")]
-    return found | {"litter": repr(litter), "work": repr(sorted(work))}
-
-
-def campaign(
-    world: Path, scenario: Scenario, treatment: Treatment, folder: Path, trials: int, seed: int, *, by_time: float = 0.0
-) -> Iterator[Trial]:
-    """Disturb a run so many times, a share of them `by_time`; raises where the end is not that of a calm run."""
-    chance = Random(seed)
-    root = folder / "root"  # always the same name: the log has paths in it
-    _refresh(world, root)
-    before = tree(root / scenario.dataset)
-
-    def run() -> None:
-        attempt(root, scenario, treatment)
-
-    seconds = run_alone(run, folder / "events")
-    events = int((folder / "events").read_text())
-    expected = outcome(root, scenario)
-    count = len(list(open_dataset(world / scenario.dataset, scenario.format)))
+def spread(campaign: Campaign, trials: int) -> Iterator[Trial]:
+    """Kills at even distances, from the first change to the last: the same ones each time."""
     for number in range(trials):
-        _refresh(world, root)
-        trial = Trial()
-        for _ in range(chance.choice([1, 1, 1, 2, 3])):
-            if chance.random() < by_time:
-                killed = killed_at_time(run, chance.uniform(0, 1.1 * seconds))
-            else:
-                killed = killed_at_event(run, chance.randint(1, events * 9 // 10))
-            trial.kills += killed
-            trial.finished_early += not killed
-        run_alone(run)
-        found = outcome(root, scenario)
-        different = {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
-        assert not different, f"{scenario.name}, trial {number}: {[(name, found.get(name)) for name in different]}"
-        log = EditLog(root / (scenario.out or scenario.dataset))
-        assert len(log) == len({(row.file, row.index) for row in log}) == count
-        if scenario.out is None:
-            assert tree(root / scenario.dataset) != before
-            undo(root / scenario.dataset)
-            assert tree(root / scenario.dataset) == before
-        yield trial
-    shutil.rmtree(root)
+        share = (number + 0.5) / trials
+        first = Moment(1 + int(share * campaign.changes))
+        yield campaign.disturb([first], Moment(1 + int(share * campaign.undo_changes)))
 
 
-def _refresh(world: Path, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(world, folder)
+def every(campaign: Campaign, start: int = 1) -> Iterator[Trial]:
+    """Killed once before each of its changes."""
+    for number in range(start, campaign.changes + 1):
+        yield campaign.disturb([Moment(number)], Moment(1 + (number - 1) % campaign.undo_changes))
+
+
+def at_random(campaign: Campaign, trials: int, seed: int) -> Iterator[Trial]:
+    """Each run killed one to three times, half of the moments drawn from its time and half from its changes."""
+    for number in range(trials):
+        chance = Random(f"{seed} {number}")
+
+        def moment(changes: int, seconds: float, chance: Random = chance) -> Moment:
+            if chance.random() < 0.5:
+                return Moment(seconds=chance.uniform(0, seconds))
+            return Moment(chance.randint(1, changes))
+
+        moments = [moment(campaign.changes, campaign.seconds) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
+        yield campaign.disturb(moments, moment(campaign.undo_changes, campaign.seconds / 4))
 
 
 def small_shards() -> None:

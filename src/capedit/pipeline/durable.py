@@ -29,7 +29,7 @@ def place(staged: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        # Another disk: copied beside the target first, by a name that the next attempt uses again if this one is killed.
+        # Another disk: copied beside the target first, by a name that the next attempt takes again should we be killed.
         near = target.with_name(f".{target.name}.capedit")
         shutil.copyfile(staged, near)
         shutil.copymode(staged, near)
@@ -72,7 +72,7 @@ def locked(folder: Path) -> Iterator[None]:
 def remove_leftovers(target: Path) -> None:
     """Clear away what a killed process had begun to write in the place of a target."""
     suffix = "".join(target.suffixes[-2:])
-    _remove_all(target.parent, rf"\.{re.escape(target.name[:80])}\.{_RANDOM}{re.escape(suffix)}(\.capedit)?")
+    _remove_all(target.parent, rf"\.{re.escape(target.name[:80])}\.{_RANDOM}({re.escape(suffix)}(\.capedit)?)?")
 
 
 def _remove_all(folder: Path, names: str) -> None:

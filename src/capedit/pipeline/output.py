@@ -56,16 +56,18 @@ def final_captions(
     log: EditLog, decided: Mapping[int, str], start: int = 0, stop: int | None = None
 ) -> Iterator[NewCaption]:
     """What every caption says that the run has changed or that was decided upon."""
+    chosen = pa.array(decided, pa.int64())
     for batch in log.batches(["row", "file", "index", "original", "original_raw", "refined", "status"], start, stop):
-        if not decided:
-            batch = batch.filter(pc.equal(batch.column("status").cast(pa.string()), Status.CHANGED.value))
+        wanted = pc.equal(batch.column("status").cast(pa.string()), Status.CHANGED.value)
+        if decided:
+            wanted = pc.or_(wanted, pc.is_in(batch.column("row"), chosen))
+        batch = batch.filter(wanted)
         for record in batch.to_pylist():
             raw = record["original_raw"]
             original = record["original"] if raw is None else raw.decode("utf-8", "surrogatepass")
-            changed = record["status"] == Status.CHANGED
-            if changed or record["row"] in decided:
-                said = decided.get(record["row"], record["refined"] if changed else original)
-                yield NewCaption(record["row"], record["file"], record["index"], original, said)
+            said = record["refined"] if record["status"] == Status.CHANGED else original
+            said = decided.get(record["row"], said)
+            yield NewCaption(record["row"], record["file"], record["index"], original, said)
 
 
 Matched = Iterator[tuple[Instance, NewCaption | None]]

@@ -111,20 +111,23 @@ class Run:
         Every decision is kept in `decisions.jsonl`. An output that nobody else has touched comes out as if the run had
         decided so, byte for byte; in one that somebody has, only records that still say what they said are changed.
         """
-        with self.writing() as state:
+        with self.alone() as state:
             if state is not State.DONE:
                 raise RunError(f"{self.out}: the run is {state}, not done; only finished ones can be changed")
             return self.change(captions, by=by)
 
     @contextmanager
-    def writing(self) -> Iterator[State]:
+    def alone(self) -> Iterator[State]:
         """Be the one that writes to this run; gives how far it is now that nobody else does."""
         with locked(self.folder):
-            self.manifest = Manifest.load(self.folder)
-            yield self.manifest.state
+            now = Manifest.load(self.folder)
+            if now.time != self.manifest.time:
+                raise RunError(f"{self.out}: has been undone and run again since it was opened here; open it again")
+            self.manifest = now
+            yield now.state
 
     def change(self, captions: Mapping[int, str], *, by: str) -> Rewritten:
-        """`rewrite`, by one who is `writing`."""
+        """`rewrite`, by one who is `alone`."""
         if not captions:
             return Rewritten(0)
         if self.manifest.rewritten and not self.touched() and (original := self.original()) is not None:
@@ -280,7 +283,5 @@ def retire(folder: Path) -> None:
     with writing(folder):
         kept.mkdir(exist_ok=True)
         belongings = [path for path in folder.iterdir() if path.name not in _STAYING and not path.match("undone-*")]
-        for path in sorted(
-            belongings, key=lambda path: path.name == FILE
-        ):  # the manifest last: till then it is this run
+        for path in sorted(belongings, key=lambda path: path.name == FILE):  # the manifest last: it says whose all is
             path.replace(kept / path.name)

@@ -22,7 +22,7 @@ def undo(out: str | Path, ids: Sequence[str] | None = None) -> Rewritten:
     told of as conflicts. What was undone stays on record: the log, and every decision.
     """
     run = Run(out)
-    with run.writing() as state:
+    with run.alone() as state:
         if state is State.UNDONE:
             raise RunError(f"{out}: this run was undone before")
         if state not in (State.DONE, State.UNDOING):
