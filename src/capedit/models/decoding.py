@@ -80,9 +80,14 @@ def decode(
     *,
     calibration: Calibration | None = None,
     breaks: Breaks | None = None,
+    nudges: Floats | None = None,
 ) -> list[Draft]:
-    """Edit captions, one for each row of `seen`; without `breaks` nothing is repaired."""
-    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), breaks if knobs.fluent else None)
+    """Edit captions, one for each row of `seen`; without `breaks` nothing is repaired.
+
+    `nudges` (captions, words or more) are added to the logits of DELETE at the first look: with noise in them, edits
+    are drawn rather than decided.
+    """
+    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), breaks if knobs.fluent else None, nudges)
     drafts = [modules.vocabulary.draft(caption) for caption in captions]
     if (longest := max((len(draft.words) for draft in drafts), default=0)) > modules.max_words:
         raise CapeditError(f"a caption has {longest} tokens; the model reads at most {modules.max_words}")
@@ -103,6 +108,7 @@ class _Decoder:
     knobs: Knobs
     calibration: Calibration
     breaks: Breaks | None
+    nudges: Floats | None
 
     def delete(self, drafts: Sequence[Draft], rows: Sequence[int], *, first: bool) -> list[int]:
         """One look at each caption; returns the rows that stay open."""
@@ -112,6 +118,8 @@ class _Decoder:
         logits, match = self.modules.delete(text, self.seen.rows(np.array(rows)))
         fits = None if match is None else sigmoid(match / self.calibration.match)
         likely = sigmoid(logits / self.calibration.delete)
+        if first and self.nudges is not None:
+            logits[:, 1:] += self.nudges[rows, : logits.shape[1] - 1]  # the first token is the start
         wanted = logits > self.knobs.keep_bias
         still_open = []
         for at, row in enumerate(rows):
@@ -207,7 +215,7 @@ class _Decoder:
         return filled
 
     def _choose(self, logits: Floats, excluded: set[str], *, apart: bool) -> tuple[str, float]:
-        """The likeliest word that may come here, and its probability; `apart` from the word before, not joined to it."""
+        """The likeliest word that may come here, and its probability; `apart`: not joined to the word before."""
         vocabulary = self.modules.vocabulary
         scaled = logits / self.calibration.insert
         weights = np.exp(scaled - scaled.max())

@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
+from capedit.metrics.fluency import find_breaks
 from capedit.models.decoding import Knobs, decode
-from capedit.models.runtime import Images
+from capedit.models.draft import Draft
+from capedit.models.runtime import Floats, Images
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
-from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
-from capedit.training.states import IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
+from capedit.training.pairs import MAX_WORDS, Lesson, Pair, Slips, as_it_stands, with_holes
+from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
 from capedit.training.task import LossTerm
+from capedit.training.worth import Rewards, nudges, worth
 from capedit.vision import FeatureStore
 
 
@@ -49,6 +52,8 @@ class TigerTraining:
     """Share of examples in which words are inserted into a right caption with holes, not into a pruned reference."""
     own_states: float = 0.0
     """Share of examples that start from the model's own deletions and insertions."""
+    draws: int = 1
+    """Edits drawn for each such example. Of two or more, deletions that go with a better CIDEr-D are made likelier."""
     word_noise: float = 0.0
     """Share of words hidden from the model as unknown."""
     factors: Mapping[str, float] | None = None
@@ -64,13 +69,20 @@ class Rows(NamedTuple):
     labels: Tensor  # (R, T)
     images: Tensor  # (R,) positions in the batch's images
     fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
+    worth: Tensor  # (R, T) what it is worth to delete the word; 0 where that was not tried
 
     def by_length(self) -> list["Rows"]:
         """The shorter half and the longer one, each no wider than it must be: padding costs as much as words."""
         lengths = (self.ids != PAD).sum(1)
         halves = [half for half in lengths.argsort(stable=True).chunk(2) if len(half)]
         return [
-            Rows(self.ids[half, :width], self.labels[half, :width], self.images[half], self.fits[half])
+            Rows(
+                self.ids[half, :width],
+                self.labels[half, :width],
+                self.images[half],
+                self.fits[half],
+                self.worth[half, :width],
+            )
             for half, width in ((half, int(lengths[half].max())) for half in halves)
         ]
 
@@ -103,6 +115,7 @@ class TigerTask:
         self._examine = examine
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
+        self._rewards = Rewards(lesson.pairs, vocabulary) if training.draws > 1 else None
 
     @property
     def model(self) -> Tiger:
@@ -121,6 +134,8 @@ class TigerTask:
     def rate_factor(self, parameter: str) -> float:
         if parameter.startswith(("concepts.", "grounding.")):
             return 0.0  # trained before, on more images than have pairs
+        if parameter == "match_fit":
+            return 20.0  # two numbers that must find the scale of another network's opinion
         return self._training.body_rate if parameter.startswith("encoders.") else 1.0
 
     def evaluate(self) -> Mapping[str, float]:
@@ -134,20 +149,24 @@ class TigerTask:
         step = int(rng.integers(2**32))  # the same in every process; so is what an example draws
         draws = [np.random.default_rng([step, int(index)]) for index in indices]
         gathered = _Gathered(self._training.word_noise)
-        own = self._own_states(pairs, Images(*tokens), draws, keep_bias=float(rng.uniform(-0.5, 1.5)))
+        own = self._own_edits(pairs, Images(*tokens), draws)
         for image, (pair, draw) in enumerate(zip(pairs, draws, strict=True)):
-            self._add_deletions(gathered, image, pair, draw)
-            self._add_insertions(gathered, image, pair, own.get(image), draw)
+            tried = own.get(image)
+            self._add_deletions(gathered, image, pair, tried, draw)
+            self._add_insertions(gathered, image, pair, None if tried is None else self._state_of(tried, draw), draw)
         there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
         vision = VisionInput(
             torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
         )
         return Batch(vision, gathered.rows())
 
-    def _add_deletions(self, gathered: "_Gathered", image: int, pair: Pair, rng: np.random.Generator) -> None:
+    def _add_deletions(
+        self, gathered: "_Gathered", image: int, pair: Pair, tried: "Tried | None", rng: np.random.Generator
+    ) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
-        gathered.add(Module.DELETE, image, gold, rng, fits=pair.source == pair.target)
+        worth = None if tried is None else tried.worth
+        gathered.add(Module.DELETE, image, gold, rng, fits=pair.source == pair.target, worth=worth)
         for _ in range(_times(training.right, rng)):
             caption = self._lesson.right_caption(pair, rng)
             gathered.add(Module.DELETE, image, self._sampler.deletion(self._path(caption, caption)), rng, fits=True)
@@ -181,27 +200,37 @@ class TigerTask:
         if path.rounds:
             gathered.add(Module.INSERT, image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1), rng)
 
-    def _own_states(
-        self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator], keep_bias: float
-    ) -> dict[int, list[int]]:
-        """For some of the pairs, a caption that the model itself made on its way."""
-        chosen = np.flatnonzero([rng.random() < self._training.own_states for rng in draws])
-        if not len(chosen):
+    def _own_edits(
+        self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator]
+    ) -> dict[int, "Tried"]:
+        """For some of the pairs, what the model itself makes of them."""
+        chosen = [at for at, rng in enumerate(draws) if rng.random() < self._training.own_states]
+        if not chosen:
             return {}
-        vocabulary = self._modules.vocabulary
-        captions = [[vocabulary.words[word] for word in pairs[at].source] for at in chosen.tolist()]
-        knobs = Knobs(rounds=2, keep_bias=keep_bias, fluent=False)
+        vocabulary, times = self._modules.vocabulary, self._training.draws
+        rows = np.repeat(chosen, times)
+        captions = [[vocabulary.words[word] for word in pairs[at].source] for at in rows.tolist()]
+        noise = np.concatenate([nudges(times, MAX_WORDS + 1, draws[at]) for at in chosen])
         training = self._model.training
         self._model.eval()
         seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
-        drafts = decode(self._modules, seen, captions, knobs)
+        seen = seen.rows(np.repeat(np.arange(len(chosen)), times))
+        drafts = decode(self._modules, seen, captions, Knobs(rounds=2), breaks=find_breaks, nudges=noise)
         self._model.train(training)
-        states: dict[int, list[int]] = {}
-        for at, draft in zip(chosen.tolist(), drafts, strict=True):
-            made = draft.trace().states[1:]  # the reference itself is seen anyway
-            if made:
-                states[at] = vocabulary.encode(made[int(draws[at].integers(len(made)))])
-        return states
+        if self._rewards is None:
+            return {at: Tried(draft, None) for at, draft in zip(chosen, drafts, strict=True)}
+        rewards = self._rewards.of(drafts, [pairs[at] for at in rows.tolist()])
+        tried = {}
+        for number, at in enumerate(chosen):
+            part = slice(number * times, (number + 1) * times)
+            best = drafts[part][int(rewards[part].argmax())]
+            tried[at] = Tried(best, worth(drafts[part], rewards[part]))
+        return tried
+
+    def _state_of(self, tried: "Tried", rng: np.random.Generator) -> list[int] | None:
+        """A caption that the model made on its way; not the reference itself, which is seen anyway."""
+        made = tried.draft.trace().states[1:]
+        return self._modules.vocabulary.encode(made[int(rng.integers(len(made)))]) if made else None
 
     def _path(self, source: list[int], target: list[int]) -> Path:
         return find_path(source, target, self._training.alignment, self._training.order)
@@ -212,6 +241,8 @@ class TigerTask:
         weights = {name: float(self._label_weights(name, rows.labels).sum()) for name, rows in batch.rows.items()}
         if self._model.config.matching:
             weights["match"] = float((batch.rows[Module.DELETE].fits >= 0).sum())
+        if self._rewards is not None:
+            weights["reward"] = float((batch.rows[Module.DELETE].worth != 0).sum())
         return weights
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
@@ -240,6 +271,8 @@ class TigerTask:
             losses["match"] = nn.functional.binary_cross_entropy_with_logits(
                 match[known], rows.fits[known].float(), reduction="sum"
             )
+        if self._rewards is not None:
+            losses["reward"] = -(rows.worth * (tags[..., CHANGE] - tags[..., KEEP])).sum()
         return losses
 
     def _cross_entropy(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
@@ -253,15 +286,36 @@ class TigerTask:
         return counted * torch.where(labels == KEEP, self._training.keep_weight, 1.0)
 
 
+class Tried(NamedTuple):
+    """An edit that the model itself made of a pair, the best of several, and what each deletion was worth."""
+
+    draft: Draft
+    worth: Floats | None
+
+
+class _Row(NamedTuple):
+    image: int
+    sample: Sample
+    fits: int
+    worth: Floats | None
+
+
 class _Gathered:
     """Rows of a batch while it is put together."""
 
     def __init__(self, noise: float) -> None:
         self._noise = noise
-        self._samples: dict[str, list[tuple[int, Sample, int]]] = {module.value: [] for module in Module}
+        self._rows_of: dict[str, list[_Row]] = {module.value: [] for module in Module}
 
     def add(
-        self, module: Module, image: int, sample: Sample, rng: np.random.Generator, *, fits: bool | None = None
+        self,
+        module: Module,
+        image: int,
+        sample: Sample,
+        rng: np.random.Generator,
+        *,
+        fits: bool | None = None,
+        worth: Floats | None = None,
     ) -> None:
         if self._noise:
             hidden = rng.random(len(sample.tokens)) < self._noise
@@ -269,20 +323,23 @@ class _Gathered:
                 UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
             ]
             sample = Sample(tokens, sample.labels)
-        self._samples[module].append((image, sample, -1 if fits is None else int(fits)))
+        self._rows_of[module].append(_Row(image, sample, -1 if fits is None else int(fits), worth))
 
     def rows(self) -> dict[str, Rows]:
-        return {module: self._rows(samples) for module, samples in self._samples.items()}
+        return {module: self._rows(rows) for module, rows in self._rows_of.items()}
 
-    def _rows(self, samples: list[tuple[int, Sample, int]]) -> Rows:
-        length = max((len(sample.tokens) for _, sample, _ in samples), default=1)
-        ids = np.full((len(samples), length), PAD, np.int64)
-        labels = np.full((len(samples), length), IGNORE, np.int64)
-        for row, (_, sample, _) in enumerate(samples):
-            ids[row, : len(sample.tokens)] = sample.tokens
-            labels[row, : len(sample.labels)] = sample.labels
-        images, fits = (torch.tensor([sample[at] for sample in samples], dtype=torch.long) for at in (0, 2))
-        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images, fits)
+    def _rows(self, rows: list[_Row]) -> Rows:
+        length = max((len(row.sample.tokens) for row in rows), default=1)
+        ids = np.full((len(rows), length), PAD, np.int64)
+        labels = np.full((len(rows), length), IGNORE, np.int64)
+        worth = np.zeros((len(rows), length), np.float32)
+        for at, row in enumerate(rows):
+            ids[at, : len(row.sample.tokens)] = row.sample.tokens
+            labels[at, : len(row.sample.labels)] = row.sample.labels
+            if row.worth is not None:
+                worth[at, 1 : 1 + len(row.worth)] = row.worth
+        images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
+        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images, fits, torch.from_numpy(worth))
 
 
 def _times(rate: float, rng: np.random.Generator) -> int:

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from capedit.models.decoding import Knobs, decode
+from capedit.models.draft import Draft, Word
+from capedit.models.vocabulary import Vocabulary
+from capedit.training.pairs import Pair
+from capedit.training.worth import Rewards, deletions, nudges, worth
+from tests.models.test_decoding import SEEN, Opinions
+
+WORDS = ["a", "dog", "cat", "on", "grass", "sofa", "red"]
+VOCABULARY = Vocabulary(WORDS)
+
+
+def pair(source: str, target: str) -> Pair:
+    return Pair("0", VOCABULARY.encode(source.split()), VOCABULARY.encode(target.split()))
+
+
+def without(caption: str, *fallen: int) -> Draft:
+    draft = Draft([Word(text, died=1 if at in fallen else None) for at, text in enumerate(caption.split())])
+    draft.rounds = 1
+    return draft
+
+
+def test_a_word_whose_deletion_goes_with_the_reward_is_worth_deleting() -> None:
+    drawn = [without("a dog on grass", 1), without("a dog on grass"), without("a dog on grass", 3)]
+    found = worth(drawn, np.array([9.0, 3.0, 0.0], np.float32))
+    assert found == pytest.approx([0, (9 - 4) / 2, 0, (0 - 4) / 2])
+    assert worth(drawn, np.full(3, 5.0, np.float32)) == pytest.approx([0, 0, 0, 0])
+
+
+def test_what_was_inserted_is_no_deletion() -> None:
+    draft = without("a dog on grass", 1)
+    draft.insert_after(draft.words[1], Word("cat", born=2))
+    assert deletions(draft).tolist() == [False, True, False, False]
+
+
+def test_the_right_caption_is_rewarded_most() -> None:
+    pairs = [pair("a dog on grass", "a cat on grass"), pair("a dog on grass", "a red sofa"), pair("a cat", "a dog")]
+    rewards = Rewards(pairs, VOCABULARY)
+    drafts = [Draft.of(text.split()) for text in ("a cat on grass", "a dog on grass", "red red red")]
+    right, near, far = rewards.of(drafts, [pairs[0]] * 3)
+    assert right == pytest.approx(10)
+    assert right > near > far
+
+
+@pytest.mark.parametrize("logit", [-1.5, 0.0, 2.0])
+def test_a_nudged_decision_is_drawn_as_its_probability_says(logit: float) -> None:
+    times = 2000
+    modules = Opinions({"dog": logit}, vocabulary=VOCABULARY)
+    noise = nudges(times, 5, np.random.default_rng(0))
+    seen = SEEN.rows(np.zeros(times, np.int64))
+    drafts = decode(modules, seen, [["a", "dog"]] * times, Knobs(rounds=1), nudges=noise)
+    share = np.mean([deletions(draft)[1] for draft in drafts])
+    assert share == pytest.approx(1 / (1 + np.exp(-logit)), abs=0.04)
