@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -166,10 +167,10 @@ def in_child(action: Action, root: Path, last: int | None = None, tally: Path | 
     if child:
         return child
     code = 1
-    count = 0
+    seen = 0
 
     def count_change(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal count
+        nonlocal seen
         if event == "open":
             path, _, flags = arguments
             # Caches of Python's own, elsewhere, come and go with the weather.
@@ -177,8 +178,8 @@ def in_child(action: Action, root: Path, last: int | None = None, tally: Path | 
         else:
             changes = event in CHANGES and "__pycache__" not in str(arguments[0])
         if changes:
-            count += 1
-            if count == last:
+            seen += 1
+            if seen == last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     home = str(root)
@@ -187,7 +188,7 @@ def in_child(action: Action, root: Path, last: int | None = None, tally: Path | 
         sys.addaudithook(count_change)
         action()
         if tally is not None:
-            tally.write_text(str(count))
+            tally.write_text(str(seen))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -210,18 +211,19 @@ def every(campaign: Campaign, start: int = 1) -> Iterator[Trial]:
         yield campaign.disturb([Moment(number)], Moment(1 + (number - 1) % campaign.undo_changes))
 
 
-def at_random(campaign: Campaign, trials: int, seed: int) -> Iterator[Trial]:
-    """Each run killed one to three times, half of the moments drawn from its time and half from its changes."""
-    for number in range(trials):
+def at_random(campaign: Campaign, seed: int, start: int = 0) -> Iterator[Trial]:
+    """Without end: killed one to three times, half of the moments drawn from its time and half from its changes."""
+    for number in count(start):
         chance = Random(f"{seed} {number}")
+        times = chance.choice([1, 1, 1, 2, 3])
+        moments = [_moment(chance, campaign.changes, campaign.seconds) for _ in range(times)]
+        yield campaign.disturb(moments, _moment(chance, campaign.undo_changes, campaign.seconds / 4))
 
-        def moment(changes: int, seconds: float, chance: Random = chance) -> Moment:
-            if chance.random() < 0.5:
-                return Moment(seconds=chance.uniform(0, seconds))
-            return Moment(chance.randint(1, changes))
 
-        moments = [moment(campaign.changes, campaign.seconds) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
-        yield campaign.disturb(moments, moment(campaign.undo_changes, campaign.seconds / 4))
+def _moment(chance: Random, changes: int, seconds: float) -> Moment:
+    if chance.random() < 0.5:
+        return Moment(seconds=chance.uniform(0, seconds))
+    return Moment(chance.randint(1, changes))
 
 
 def small_shards() -> None:
