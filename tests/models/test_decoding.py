@@ -8,7 +8,7 @@ import pytest
 
 from capedit.edits import Op
 from capedit.errors import CapeditError
-from capedit.models.decoding import Calibration, Knobs, decode
+from capedit.models.decoding import Calibration, Knobs, Scale, decode
 from capedit.models.draft import Draft, Word
 from capedit.models.runtime import Floats, Images, Ints, Seen, Text
 from capedit.models.vocabulary import MASK, Vocabulary
@@ -129,7 +129,7 @@ def test_a_caption_that_fits_is_left_alone() -> None:
     assert edited(modules, "a dog", Knobs(fits_above=0.8)).tokens == ["a", "dog"]
     assert edited(modules, "a dog", Knobs(fits_above=0.9)).tokens != ["a", "dog"]
     assert edited(modules, "a dog").match == pytest.approx(1 / (1 + np.exp(-2)))
-    cooler = edited(modules, "a dog", Knobs(fits_above=0.8), calibration=Calibration(match=2.0))
+    cooler = edited(modules, "a dog", Knobs(fits_above=0.8), calibration=Calibration(match=Scale(2.0)))
     assert cooler.tokens != ["a", "dog"]  # less sure once calibrated
 
 

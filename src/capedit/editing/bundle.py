@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capedit.errors import CapeditError
-from capedit.models.decoding import Calibration, Knobs
+from capedit.models.decoding import Calibration, Knobs, Scale
 from capedit.models.vocabulary import Vocabulary
 from capedit.models.word_pieces import load_vocabulary
 
@@ -61,7 +61,7 @@ class Bundle:
                 matching=bool(described["matching"]),
                 vocabulary=load_vocabulary(folder / "vocabulary.json"),
                 knobs=read_knobs(described.get("knobs", {}), path),
-                calibration=_known(Calibration, described.get("calibration", {}), path),
+                calibration=read_calibration(described.get("calibration", {}), path),
                 card=described,
                 hash=folder_hash(folder),
             )
@@ -86,6 +86,11 @@ def folder_hash(folder: Path) -> str:
 def read_knobs(values: dict[str, Any], path: Path | str) -> Knobs:
     """Knobs from JSON, where a set is a list."""
     return _known(Knobs, {**values, "protected": frozenset(values.get("protected", ()))}, path)
+
+
+def read_calibration(values: dict[str, Any], path: Path | str) -> Calibration:
+    """A calibration from JSON: a scale for each kind of opinion."""
+    return _known(Calibration, {name: _known(Scale, scale, path) for name, scale in values.items()}, path)
 
 
 def _known(kind: type[_T], values: dict[str, Any], path: Path | str) -> _T:

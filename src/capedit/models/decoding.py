@@ -63,13 +63,24 @@ class Knobs:
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Temperatures by which logits are divided, so that probabilities mean what they say; fitted on val."""
+class Scale:
+    """How a logit is read: divided by a temperature, then shifted."""
 
-    delete: float = 1.0
-    add: float = 1.0
-    insert: float = 1.0
-    match: float = 1.0
+    temperature: float = 1.0
+    shift: float = 0.0
+
+    def __call__(self, logits: Floats) -> Floats:
+        return logits / np.float32(self.temperature) + np.float32(self.shift)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How logits are read so that probabilities mean what they say; fitted on val."""
+
+    delete: Scale = Scale()
+    add: Scale = Scale()
+    insert: Scale = Scale()
+    match: Scale = Scale()
 
 
 def decode(
@@ -116,8 +127,8 @@ class _Decoder:
             return []
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits, match = self.modules.delete(text, self.seen.rows(np.array(rows)))
-        fits = None if match is None else sigmoid(match / self.calibration.match)
-        likely = sigmoid(logits / self.calibration.delete)
+        fits = None if match is None else sigmoid(self.calibration.match(match))
+        likely = sigmoid(self.calibration.delete(logits))
         if first and self.nudges is not None:
             logits[:, 1:] += self.nudges[rows, : logits.shape[1] - 1]  # the first token is the start
         wanted = logits > self.knobs.keep_bias
@@ -149,7 +160,7 @@ class _Decoder:
             return []
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits = self.modules.add(text, self.seen.rows(np.array(rows)))
-        likely = sigmoid(logits / self.calibration.add)
+        likely = sigmoid(self.calibration.add(logits))
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
         slots: list[list[tuple[int, float]]] = []  # for each row: after which framed token, and how sure
         for at, row in enumerate(rows):
@@ -217,7 +228,7 @@ class _Decoder:
     def _choose(self, logits: Floats, excluded: set[str], *, apart: bool) -> tuple[str, float]:
         """The likeliest word that may come here, and its probability; `apart`: not joined to the word before."""
         vocabulary = self.modules.vocabulary
-        scaled = logits / self.calibration.insert
+        scaled = self.calibration.insert(logits)
         weights = np.exp(scaled - scaled.max())
         left = logits.copy()
         while True:

@@ -88,11 +88,19 @@ class Grounding(nn.Module):
         similar = torch.einsum("ctd,ivd->citv", words.places, cells).max(-1).values  # (C, I, T)
         return (similar * words.weights.unsqueeze(1)).sum(-1)
 
-    def similarity(self, words: Words, cells: Tensor) -> Tensor:
-        """How near each word is to each visual token of its image, (B, T, V): where it can be seen."""
-        return words.places @ cells.transpose(1, 2)
+    def evidence(self, words: Words, cells: Tensor) -> "Evidence":
+        """For captions and their own images."""
+        similarity = words.places @ cells.transpose(1, 2)
+        support = similarity.max(-1).values
+        return Evidence(similarity, support, (support * words.weights).sum(-1))
 
-    def evidence(self, words: Words, cells: Tensor) -> tuple[Tensor, Tensor]:
-        """For captions and their own images: each word's support (B, T), and the caption's (B,)."""
-        support = self.similarity(words, cells).max(-1).values
-        return support, (support * words.weights).sum(-1)
+
+class Evidence(NamedTuple):
+    """How an image supports a caption."""
+
+    similarity: Tensor
+    """How near each word is to each visual token, (B, T, V), from -1 to 1: where it can be seen."""
+    support: Tensor
+    """Of each word, by the token that is nearest (B, T)."""
+    fit: Tensor
+    """Of the caption (B,)."""

@@ -21,7 +21,7 @@ from capedit.models.concepts import (
     ConceptWords,
     evidence_of,
 )
-from capedit.models.grounding import Grounding, GroundingConfig
+from capedit.models.grounding import Evidence, Grounding, GroundingConfig
 from capedit.models.layers import NORM_EPS
 from capedit.models.vilbert import Sight, TextInput, Vilbert, VilbertConfig, VisionInput
 
@@ -138,23 +138,16 @@ class Tiger(nn.Module):
         x = self._read(Module.INSERT, text, sight, self.ground(text, sight))
         return self.words_at(x, sight, rows, columns)
 
-    def ground(self, text: TextInput, sight: "TigerSight") -> Tensor | None:
-        """The support of each word and of its caption (B, T, 2), in units of the grounding's own logits."""
-        if sight.cells is None:
-            return None
-        support, fit = self.grounding.evidence(self.grounding.words(text), sight.cells)
-        return torch.stack([support, fit.unsqueeze(1).expand_as(support)], -1) * self.grounding.log_scale.exp()
+    def ground(self, text: TextInput, sight: "TigerSight") -> Evidence | None:
+        """How the images support the captions."""
+        return None if sight.cells is None else self.grounding.evidence(self.grounding.words(text), sight.cells)
 
-    def support(self, text: TextInput, sight: "TigerSight") -> Tensor | None:
-        """How well each word is supported by each visual token, (B, T, V), from -1 to 1: for people to look at."""
-        return None if sight.cells is None else self.grounding.similarity(self.grounding.words(text), sight.cells)
-
-    def matching(self, x: Tensor, grounds: Tensor | None) -> Tensor | None:
+    def matching(self, x: Tensor, grounds: Evidence | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""
         if self.match is None:
             return None
         logit: Tensor = self.match(x[:, 0]).squeeze(-1)
-        return logit if grounds is None else logit + self.match_fit[0] * grounds[:, 0, 1] + self.match_fit[1]
+        return logit if grounds is None else logit + self.match_fit[0] * self._logits(grounds.fit) + self.match_fit[1]
 
     def words_at(self, x: Tensor, sight: "TigerSight", rows: Tensor, columns: Tensor) -> Tensor:
         """Logits of words (N, V), from what the Inserter has read."""
@@ -175,17 +168,17 @@ class Tiger(nn.Module):
         return self._encoder(trunk).gaze(text, self._sight(trunk, sight), known)
 
     def read(
-        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Tensor | None
+        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Evidence | None
     ) -> Tensor:
         """Contextual tokens (B, T, D) of one of `encoders`; `role` (D,) tells a shared one its task."""
         known = self._known(trunk, role, text, sight, grounds)
         return self._encoder(trunk).read(text, self._sight(trunk, sight), known)
 
-    def _read(self, module: Module, text: TextInput, sight: "TigerSight", grounds: Tensor | None) -> Tensor:
+    def _read(self, module: Module, text: TextInput, sight: "TigerSight", grounds: Evidence | None) -> Tensor:
         return self.read(self._trunk(module), self._role(module), text, sight, grounds)
 
     def _known(
-        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Tensor | None
+        self, trunk: str, role: Tensor | None, text: TextInput, sight: "TigerSight", grounds: Evidence | None
     ) -> Tensor | None:
         """All that is known of each caption token beside its word and place."""
         parts = [] if role is None else [role.expand(*text.ids.shape, -1)]
@@ -193,8 +186,13 @@ class Tiger(nn.Module):
             evidence = evidence_of(sight.concepts, self.concepts.prior)
             parts.append(self._hints(trunk).known(evidence, text, self.concept_words))
         if grounds is not None:
-            parts.append(self.supports[trunk](grounds))
+            both = torch.stack([grounds.support, grounds.fit.unsqueeze(1).expand_as(grounds.support)], -1)
+            parts.append(self.supports[trunk](self._logits(both)))
         return sum(parts[1:], parts[0]) if parts else None
+
+    def _logits(self, similarity: Tensor) -> Tensor:
+        """In units of the logits that the grounding was trained with."""
+        return similarity * self.grounding.log_scale.exp()
 
     def _sight(self, trunk: str, sight: "TigerSight") -> Sight:
         return Sight(sight.views.unbind(1)[list(self.encoders).index(trunk)], sight.mask)

@@ -66,13 +66,12 @@ class _Read(nn.Module):
         nothing = x.new_zeros(x.shape[0])
         match = model.matching(x, grounds) if Module.DELETE in self.serves else None
         words = model.words_at(x, sight, rows, columns) if Module.INSERT in self.serves else x.new_zeros(0, 0)
-        support = model.support(text, sight)
         return (
             self._tags(Module.DELETE, x, nothing),
             self._tags(Module.ADD, x, nothing),
             nothing if match is None else match,
             words,
-            nothing if support is None else support,
+            nothing if grounds is None else grounds.similarity,
         )
 
     def _tags(self, module: Module, x: Tensor, nothing: Tensor) -> Tensor:

@@ -46,8 +46,8 @@ class TorchModules:
 
     @torch.no_grad()
     def support(self, text: Text, seen: Seen) -> Floats | None:
-        found = self.model.support(_text(text), _sight(seen))
-        return None if found is None else found.numpy()
+        grounds = self.model.ground(_text(text), _sight(seen))
+        return None if grounds is None else grounds.similarity.numpy()
 
 
 def _text(text: Text) -> TextInput:

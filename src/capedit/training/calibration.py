@@ -1,7 +1,8 @@
-"""Probabilities that mean what they say: temperatures fitted on validation captions, and how well they then do.
+"""Probabilities that mean what they say: scales fitted on validation captions, and how well they then do.
 
 All three modules are asked at gold states (wrong captions and right ones alike), where the right answer is known. A
-temperature changes how sure the model says it is, never what it prefers.
+scale changes how sure the model says it is, never what it prefers: knobs act on logits as they are. A yes or no gets a
+temperature and a shift (Platt), a choice of words a temperature alone.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capedit.edits import Alignment, Order
-from capedit.models.decoding import Calibration, pad_rows, sigmoid
+from capedit.models.decoding import Calibration, Scale, pad_rows, sigmoid
 from capedit.models.runtime import Modules, Seen, Text
 from capedit.models.vocabulary import END, MASK, START
 from capedit.training.examination import BATCH, Examination, Question
 from capedit.training.states import CHANGE, IGNORE, Sample, Sampler, Sentinels, find_path
 
 BINS = 10
+NEWTON_STEPS = 20
+RIDGE = 1e-6
+HOTTEST = 5.0
+"""No temperature above this: a model that needs more knows nothing."""
 Floats = NDArray[np.float64]
 
 
@@ -49,7 +54,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The temperatures, and the reliability with and without them."""
+    """The scales, and the reliability with and without them."""
 
     calibration: Calibration
     before: dict[str, Reliability]
@@ -64,20 +69,38 @@ def calibrate(
     order: Order = Order.LEFT_TO_RIGHT,
     seed: int = 0,
 ) -> Calibrated:
-    """Fit temperatures on one half of the questions, and measure on the other."""
+    """Fit scales on one half of the questions, and measure on the other."""
     halves = [_gather(modules, examination, part, alignment, order, seed) for part in (0, 1)]
-    temperatures, before, after = {}, {}, {}
+    scales, before, after = {}, {}, {}
     for name, (logits, truth) in halves[0].items():
-        temperatures[name] = fit_temperature(logits, truth)
+        scales[name] = fit_scale(logits, truth)
         held_logits, held_truth = halves[1][name]
-        before[name] = _reliability(held_logits, held_truth, 1.0)
-        after[name] = _reliability(held_logits, held_truth, temperatures[name])
-    return Calibrated(Calibration(**temperatures), before, after)
+        before[name] = _reliability(held_logits, held_truth, Scale())
+        after[name] = _reliability(held_logits, held_truth, scales[name])
+    return Calibrated(Calibration(**scales), before, after)
+
+
+def fit_scale(logits: Floats, truth: NDArray[np.int64]) -> Scale:
+    """The scale of least loss, for logits of a yes (N,) or of words (N, V)."""
+    return fit_line(logits, truth) if logits.ndim == 1 else Scale(fit_temperature(logits, truth))
+
+
+def fit_line(logits: Floats, truth: NDArray[np.int64]) -> Scale:
+    """Logistic regression on one number, by Newton's method."""
+    inputs = np.stack([logits, np.ones_like(logits)], 1)
+    line = np.array([1.0, 0.0])  # slope and shift
+    for _ in range(NEWTON_STEPS):
+        likely = sigmoid((inputs @ line).astype(np.float32)).astype(np.float64)
+        gradient = inputs.T @ (likely - truth)
+        curvature = (inputs * (likely * (1 - likely))[:, None]).T @ inputs + RIDGE * np.eye(2)
+        line -= np.linalg.solve(curvature, gradient)
+    slope, shift = line.tolist()
+    return Scale(1 / max(slope, 1 / HOTTEST), shift)
 
 
 def fit_temperature(logits: Floats, truth: NDArray[np.int64]) -> float:
     """The temperature of least loss, by golden section over its logarithm."""
-    low, high, ratio = np.log(0.2), np.log(5.0), (5**0.5 - 1) / 2
+    low, high, ratio = -np.log(HOTTEST), np.log(HOTTEST), (5**0.5 - 1) / 2
     for _ in range(40):
         first, second = high - ratio * (high - low), low + ratio * (high - low)
         if _loss(logits, truth, np.exp(first)) < _loss(logits, truth, np.exp(second)):
@@ -173,16 +196,14 @@ def _words(modules: Modules, seen: Seen, samples: Sequence[Sample]) -> tuple[Flo
 
 def _loss(logits: Floats, truth: NDArray[np.int64], temperature: float) -> float:
     scaled = logits / temperature
-    if scaled.ndim == 1:
-        return float(np.mean(np.logaddexp(0, np.where(truth == 1, -scaled, scaled))))
     top = scaled.max(1, keepdims=True)
     total = np.log(np.exp(scaled - top).sum(1)) + top[:, 0]
     return float(np.mean(total - scaled[np.arange(len(truth)), truth]))
 
 
-def _reliability(logits: Floats, truth: NDArray[np.int64], temperature: float) -> Reliability:
+def _reliability(logits: Floats, truth: NDArray[np.int64], scale: Scale) -> Reliability:
     """Of a yes, or of the likeliest word."""
-    scaled = logits / temperature
+    scaled = logits / scale.temperature + scale.shift
     if scaled.ndim == 1:
         return Reliability.of(sigmoid(scaled.astype(np.float32)).astype(np.float64), truth == 1)
     weights = np.exp(scaled - scaled.max(1, keepdims=True))

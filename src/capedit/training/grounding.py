@@ -107,7 +107,7 @@ class GroundingTask:
             text = frame(captions[part], self._vocabulary)
             words = self._model.words(TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask)))
             cells = self._model.cells(see(self._store, [q.image for q in self._questions[part]]))
-            found.append(self._model.evidence(words, cells)[1].numpy())
+            found.append(self._model.evidence(words, cells).fit.numpy())
         return np.concatenate(found).astype(np.float64)
 
 

@@ -44,7 +44,7 @@ def worth(drawn: Sequence[Draft], rewards: Floats) -> Floats:
     """The covariance of each source word's deletion with the reward, over edits of one caption."""
     gains = rewards - rewards.mean()
     covariance: Floats = gains @ np.stack([deletions(draft) for draft in drawn]).astype(np.float32)
-    return covariance / (len(drawn) - 1)
+    return covariance / np.float32(len(drawn) - 1)
 
 
 def nudges(rows: int, words: int, rng: np.random.Generator) -> Floats:
