@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from capedit.data import open_dataset
-from capedit.pipeline import EngineName, Run, Status, Treatment, fix
+from capedit.pipeline import EngineName, Progress, Run, Stage, Status, Treatment, fix
 from capedit.pipeline import plan as planning
 from capedit.pipeline.engine import ATTEMPTS, Answer, Outcome, work_through
 from capedit.pipeline.errors import FatalError
@@ -205,6 +205,39 @@ def test_a_shard_that_kills_its_workers_is_set_aside(
     assert len(failed) == 16
     assert len(run.log) == 60
     assert [one.reference for one in open_dataset(tmp_path / "out.jsonl")] == [row.caption for row in run.log]
+
+
+def test_shards_that_are_done_are_skipped(
+    tmp_path: Path, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_world(tmp_path, "captions.jsonl", None, 80)
+    done: list[int] = []
+    moments: list[Progress] = []
+    real = Workbench.do
+
+    def run(stop_after: int) -> list[int]:
+        done.clear()
+
+        def counted(bench: Workbench, unit: Unit) -> Account:
+            if len(done) == stop_after:
+                raise KeyboardInterrupt
+            done.append(unit.number)
+            return real(bench, unit)
+
+        monkeypatch.setattr(Workbench, "do", counted)
+        fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0, report=moments.append)
+        return done.copy()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stop_after=2)
+    first = done.copy()
+    moments.clear()
+    *shards, _ = run(stop_after=100)  # the last unit is the file of the output
+    assert not set(first) & set(shards)
+    assert sorted(first + shards) == list(range(5))
+    editing = [now for now in moments if now.stage is Stage.EDITING]
+    assert editing[0].captions == 32
+    assert editing[-1].captions == 80
 
 
 def test_control_c_stops_cleanly(tmp_path: Path, model_options: list[str]) -> None:

@@ -72,6 +72,23 @@ def test_images_are_encoded_once(tmp_path: Path, editor: Editor, treatment: Trea
     assert [row.refined for row in again] == [row.refined for row in rows]
 
 
+def test_a_shard_sees_the_same_whatever_came_before(tmp_path: Path, editor: Editor, treatment: Treatment) -> None:
+    """Even with an encoder that gives an image other numbers in other company."""
+    items = items_of(tmp_path, 30, 3)
+    shards = [items[:16], items[14:]]  # with an image in common, as stretches of a tar file may have
+
+    class Sociable(CountingEncoder):
+        def encode(self, images: Sequence[ImageSource]) -> list[VisualTokens]:
+            return [replace(one, features=one.features * (1 + len(images))) for one in super().encode(images)]
+
+    sociable = Sociable(editor.encoder)
+    together = Refiner(editor, Visuals(sociable, None), treatment, STAMP)
+    one_worker = [list(together.rows(shard)) for shard in shards]
+    assert one_worker == [
+        list(Refiner(editor, Visuals(sociable, None), treatment, STAMP).rows(shard)) for shard in shards
+    ]
+
+
 def test_the_editor_does_what_it_does_alone(tmp_path: Path, editor: Editor, treatment: Treatment) -> None:
     items = items_of(tmp_path, 20, 2)
     rows = refine(editor, items, treatment)

@@ -9,6 +9,7 @@ import pytest
 from capedit.data import open_dataset, rewrite_dataset
 from capedit.pipeline import Run, RunError, Status, Treatment, fix, undo
 from capedit.pipeline import plan as planning
+from capedit.pipeline.durable import place
 from capedit.pipeline.manifest import State
 from tests.pipeline.trees import tree
 from tests.pipeline.world import write_world
@@ -96,6 +97,82 @@ def test_undo_is_done_once_and_the_run_can_be_made_again(tmp_path: Path, treatme
     assert (run.folder / "undone-0001" / "log").is_dir()  # what was done and undone stays on record
     undo(path)
     assert tree(path) == before
+
+
+def test_what_is_kept_of_a_run_that_was_undone_stays_together(tmp_path: Path, treatment: Treatment) -> None:
+    """Also if putting it out of the way was cut short once."""
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    (run.folder / "review.jsonl").write_text("what people have decided\n")
+    undo(path)
+    aside = run.folder / "undone-0001"
+    aside.mkdir()
+    (run.folder / "log").rename(aside / "log")
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    assert sorted(entry.name for entry in aside.iterdir()) == ["log", "output.json", "review.jsonl", "run.json"]
+    assert not (run.folder / "undone-0002").exists()
+
+
+def test_an_undo_that_was_cut_short_can_only_be_finished(
+    tmp_path: Path, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_world(tmp_path, "shards", "webdataset", 30)
+    before = tree(path)
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    placed: list[Path] = []
+
+    def dying(staged: Path, target: Path) -> None:
+        if placed:
+            raise KeyboardInterrupt
+        placed.append(target)
+        place(staged, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("capedit.pipeline.journal.place", dying)
+        with pytest.raises(KeyboardInterrupt):
+            undo(path)
+    assert tree(path) != before
+    with pytest.raises(RunError, match=r"cut short; finish it first \(capedit undo\)"):
+        undo(path, [str(run.log[0].id)])
+    with pytest.raises(RunError, match=r"cut short; finish it first \(capedit undo\)"):
+        fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    with pytest.raises(RunError, match="is undoing, not done"):
+        run.rewrite({0: HAND})
+    undo(path)
+    assert tree(path) == before
+
+
+def test_a_decision_that_was_cut_short_is_carried_out_by_the_next(
+    tmp_path: Path, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_world(tmp_path, "tables", "parquet", 30)
+    run = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("capedit.pipeline.run.remake", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run.rewrite({2: HAND})
+    assert captions(path)[2] != HAND
+    run.rewrite({27: HAND})  # in another file
+    assert [captions(path)[row] for row in (2, 27)] == [HAND, HAND]
+
+
+def test_a_run_that_was_made_again_must_be_opened_again(
+    tmp_path: Path, treatment: Treatment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A review that is left open must not write what it knows of one run into the next."""
+    path = write_world(tmp_path, "captions.jsonl", None, 20)
+    opened = fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    undo(path)
+    with pytest.raises(RunError, match="is undone, not done"):
+        opened.rewrite({3: HAND})
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000001")
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    with pytest.raises(RunError, match="open it again"):
+        opened.rewrite({3: HAND})
 
 
 def test_in_place_only_once(tmp_path: Path, treatment: Treatment) -> None:

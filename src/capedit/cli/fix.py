@@ -14,7 +14,7 @@ from capedit.cli.datasets import FieldOption, FormatOption, parse_fields
 from capedit.data import FORMATS, Dataset, open_dataset
 from capedit.edits import Operation, Script, render_plain, render_terminal
 from capedit.edits.tokens import tokenize
-from capedit.pipeline import EngineName, Preview, Run, RunError, Treatment, preview
+from capedit.pipeline import EngineName, Preview, Run, RunError, Status, Treatment, preview
 from capedit.pipeline import fix as fix_dataset
 from capedit.pipeline.log import EditRow
 from capedit.pipeline.progress import Progress as Moment
@@ -170,7 +170,8 @@ def _words(now: Moment) -> str:
     total = f" of {now.total:,}" if now.total is not None else ""
     left = "" if now.remaining is None else f", {_time(now.remaining)} to go"
     aside = f", {now.set_aside} shards set aside" if now.set_aside else ""
-    return f"{now.captions:,}{total} captions, {now.rate:,.0f}/s{left}{aside}"
+    changed = f", {now.statuses[Status.CHANGED]:,} changed" if now.statuses else ""
+    return f"{now.captions:,}{total} captions{changed}, {now.rate:,.0f}/s{left}{aside}"
 
 
 def _time(seconds: float) -> str:

@@ -39,8 +39,6 @@ class Plan:
     shards: tuple[Shard, ...]
     captions: int | None
     """How many there are; None where nobody has counted."""
-    selected: int | None
-    """How many of them are to be looked at."""
     spooled: bool
     broken: dict[str, str]
     """Files that could not be read to their end, and why: nothing in them is changed."""
@@ -69,10 +67,10 @@ def make_plan(source: Source, selection: Selection, folder: Path) -> Plan:
             if not _has_images_inside(source):
                 plan = _by_image(dataset, selection, staged, ledger)
             elif len(dataset.files) < MANY_FILES:
-                plan = _by_stretch(dataset, selection, ledger)
+                plan = _by_stretch(dataset, ledger)
             else:
                 shards = tuple(FileShard(at, None, at, 0, None) for at in range(len(dataset.files)))
-                plan = Plan(shards, None, None, False, {}, 0)
+                plan = Plan(shards, None, False, {}, 0)
         plan.save(staged)
     return plan
 
@@ -87,11 +85,10 @@ def _by_image(dataset: Dataset, selection: Selection, folder: Path, ledger: _Led
     spool = _Spool(folder)
     images = _ImageTable()
     base = base_folder(dataset)
-    current, count, selected = 0, 0, 0
+    current = count = 0
     sizes = [0]
     for count, instance in enumerate(dataset, start=1):
         item = Item.of(instance, count - 1, base, selected=selection.takes(instance))
-        selected += item.selected
         if sizes[current] >= SHARD_CAPTIONS:
             current += 1
             sizes.append(0)
@@ -102,14 +99,14 @@ def _by_image(dataset: Dataset, selection: Selection, folder: Path, ledger: _Led
         spool.add(shard, item)
     spool.flush()
     shards = tuple(SpooledShard(number, size) for number, size in enumerate(sizes) if size)
-    return Plan(shards, count, selected, True, ledger.broken, ledger.count)
+    return Plan(shards, count, True, ledger.broken, ledger.count)
 
 
-def _by_stretch(dataset: Dataset, selection: Selection, ledger: _Ledger) -> Plan:
+def _by_stretch(dataset: Dataset, ledger: _Ledger) -> Plan:
     """Stretches of each file, cut after so many captions."""
     numbers = {file: number for number, file in enumerate(dataset.files)}
     shards: list[FileShard] = []
-    count = selected = captions = start = 0
+    count = captions = start = 0
     file = last = -1
 
     def cut(stop: int) -> None:
@@ -125,9 +122,8 @@ def _by_stretch(dataset: Dataset, selection: Selection, ledger: _Ledger) -> Plan
             start, captions, file = 0 if number != file else origin.index, 0, number
         captions, last = captions + 1, origin.index
         count += 1
-        selected += selection.takes(instance)
     cut(last + 1)
-    return Plan(tuple(shards), count, selected, False, ledger.broken, ledger.count)
+    return Plan(tuple(shards), count, False, ledger.broken, ledger.count)
 
 
 class _Ledger:

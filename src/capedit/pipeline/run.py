@@ -131,8 +131,10 @@ class Run:
         if not captions:
             return Rewritten(0)
         if self.manifest.rewritten and not self.touched() and (original := self.original()) is not None:
+            names = self._files_of(captions)
+            disclaim(self, names)  # first: should this be cut short, the next rewriting makes these files again
             self._decide(captions, by)
-            self._remake(original, captions)
+            remake(self, original, names, self.decided)
             return Rewritten(len(captions))
         conflicts = self._patch(captions)
         self._decide({row: text for row, text in captions.items() if row not in conflicts}, by)
@@ -198,15 +200,14 @@ class Run:
             os.fsync(file.fileno())
             sync(path.parent)
 
-    def _remake(self, original: Source, captions: Mapping[int, str]) -> None:
-        """Make the files in which these rows stand again, from the originals; and those that a crash may have left."""
+    def _files_of(self, captions: Mapping[int, str]) -> list[str]:
+        """The files in which these rows stand, and those that a crash has kept from being written."""
         cut_short = {name for name, state in read_json(self.folder / OUTPUT).items() if state is None}
-        names = [
+        return [
             name
             for name, rows in rows_by_file(self.log).items()
             if name in cut_short or any(row in captions for row in rows)
         ]
-        remake(self, original, names, self.decided)
 
     def _patch(self, captions: Mapping[int, str]) -> set[int]:
         """Change single records of the output; gives the rows that no longer say what this run had them say."""

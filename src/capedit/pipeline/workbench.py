@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +43,6 @@ class Account:
     images: int = 0
     """Encoded."""
     statuses: Counter[Status] = field(default_factory=Counter)
-    seconds: float = 0.0
     memory: int = 0
     """Most bytes that the worker has held so far."""
 
@@ -68,10 +66,9 @@ class Workbench:
         self.task = task
 
     def do(self, unit: Unit) -> Account:
-        started, encoded = time.perf_counter(), self._encoded
+        encoded = self._encoded
         account = unit.run(self)
-        seconds = time.perf_counter() - started
-        return Account(account.captions, self._encoded - encoded, account.statuses, seconds, peak_memory())
+        return replace(account, images=self._encoded - encoded, memory=peak_memory())
 
     @property
     def _encoded(self) -> int:
