@@ -114,14 +114,10 @@ class Visitor:
     def counts(self, selector: str, count: int) -> None:
         expect(self.find(selector)).to_have_count(count)
 
-    def settle(self) -> None:
-        """Wait for all that moves to have come to rest: half-faded colours are nobody's contrast."""
-        self.until("() => document.getAnimations().every((one) => one.playState !== 'running')")
 
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds serious or worse on the page as it is at rest."""
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+def violations(page: Page, within: str | None = None) -> list[str]:
+    """What axe-core finds serious or worse, on the whole page or in a part of it."""
+    found = Axe().run(page, context=within, options={"resultTypes": ["violations"]}).response["violations"]
     return [
         f"{one['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
         for one in found

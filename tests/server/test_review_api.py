@@ -67,7 +67,7 @@ def test_lowest_confidence_comes_first(page: Client) -> None:
     about = page.http.get("/api/v1/review").json()
     assert (about["total"], about["proposals"], about["reviewer"]) == (6, 5, "Ann")
     lines = page.post("/rows", rows=[1, 2])
-    assert [(line["refined"], line["standing"]) for line in lines] == [
+    assert [(line["caption"], line["standing"]) for line in lines] == [
         ("A woman rides a brown horse.", "open"),
         ("A plate of food.", "open"),
     ]
@@ -155,6 +155,17 @@ def test_decisions_are_saved_and_found_again(page: Client, out: Path) -> None:
     again = Review(out, read_only=True)
     assert again.item(3).decision.note == "look at the tail"
     assert again.item(4).caption() == "The cat sleeps."
+
+
+def test_lines_say_what_items_say(page: Client) -> None:
+    page.decide(0, "-")
+    page.decide(1, "+-++--")
+    page.decide(3, "+")
+    page.decide(4, "?-??")
+    page.decide(5, "?", text="a man")
+    lines = page.post("/rows", rows=list(range(6)))
+    assert [line["caption"] for line in lines] == [page.item(row)["state"]["caption"] for row in range(6)]
+    assert [line["standing"] for line in lines] == ["rejected", "mixed", "open", "accepted", "partial", "retyped"]
 
 
 def test_undo_and_redo_by_author(page: Client) -> None:

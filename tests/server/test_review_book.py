@@ -78,7 +78,7 @@ def test_who_has_not_seen_the_latest_is_told(book: ReviewBook) -> None:
 def test_everything_is_there_after_a_restart(book: ReviewBook, tmp_path: Path) -> None:
     for row in range(5):
         book.decide(ANN, row, 0, YES)
-    book.decide_many(BEN, "reject all", lambda: dict.fromkeys(range(10, 15), NO))
+    book.decide_many(BEN, "reject all", dict.fromkeys(range(10, 15), NO))
     book.undo(ANN)
     book.undo(BEN)
     again = reopened(book, tmp_path)
@@ -95,7 +95,7 @@ def test_everything_is_there_after_a_restart(book: ReviewBook, tmp_path: Path) -
 
 def test_a_bulk_change_is_undone_as_one(book: ReviewBook) -> None:
     book.decide(ANN, 1, 0, NO)
-    book.decide_many(ANN, "accept", lambda: dict.fromkeys(range(10), YES))
+    book.decide_many(ANN, "accept", dict.fromkeys(range(10), YES))
     book.decide(BEN, 2, book.current(2)[0], NO)
     book.undo(ANN)
     assert book.current(1)[1] == NO
@@ -169,7 +169,7 @@ def test_any_history_reads_back_the_same(acts: list[tuple[str, Author, int]]) ->
                 book.decide(author, row, book.current(row)[0], decision)
             elif act == "bulk":
                 decisions = dict.fromkeys(range(row, 20), decision)
-                book.decide_many(author, "bulk", decisions.copy)
+                book.decide_many(author, "bulk", decisions)
             else:
                 (book.undo if act == "undo" else book.redo)(author)
         book.close()

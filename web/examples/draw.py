@@ -18,16 +18,17 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 OUT = HERE.parents[1] / "src/capedit/server/pictures"
 SIZE = (800, 600)
-SCENES = {"donuts": 1, "fruit": 2, "bear": 3, "sign": 4, "clock": 5, "coffee": 6, "flowers": 7}
+SCENES = {"donuts": 1, "fruit": 2, "sign": 4, "clock": 5, "coffee": 6, "flowers": 7}
+"""As the shader numbers them."""
 EXAMPLES = [
-    ("donuts", "Donuts", "a plate of red apples on a wooden table"),
-    ("fruit", "Fruit", "a bowl of carrots and green peppers on a table"),
-    ("bear", "Bear", "a brown dog sitting on a bed"),
-    ("sign", "Sign", "a green traffic light in front of some trees"),
-    ("clock", "Clock", "a large mirror on the side of a brick building"),
     ("coffee", "Coffee", "a glass of wine on a wooden table"),
-    ("flowers", "Flowers", "a vase filled with yellow bananas on a table"),
+    ("clock", "Clock", "a white refrigerator next to a brick wall"),
+    ("fruit", "Fruit", "a bowl of carrots and green peppers on a table"),
+    ("flowers", "Flowers", "a glass of beer on a table"),
+    ("sign", "Sign", "a red bus in front of some trees"),
+    ("donuts", "Donuts", "three donuts on a white plate"),
 ]
+"""In the order of the page. The last caption is right: it should be left alone."""
 
 DRAW = """async ([source, scene, width, height, samples]) => {
   const canvas = document.createElement("canvas");

@@ -22,17 +22,15 @@ float fbm(vec3 p) {
   return sum;
 }
 Hit nearer(Hit a, Hit b) { if (a.d < b.d) return a; return b; }
-float smin(float a, float b, float k) { float h = clamp(0.5 + 0.5 * (b - a) / k, 0.0, 1.0); return mix(b, a, h) - k * h * (1.0 - h); }
 float ellipsoid(vec3 p, vec3 r) { float k0 = length(p / r), k1 = length(p / (r * r)); return k0 * (k0 - 1.0) / k1; }
-float box(vec3 p, vec3 b, float r) { vec3 q = abs(p) - b + r; return length(max(q, 0.0)) + min(max(q.x, max(q.y, q.z)), 0.0) - r; }
 float torus(vec3 p, float R, float r) { return length(vec2(length(p.xz) - R, p.y)) - r; }
 float cyl(vec3 p, float r, float h) { vec2 d = abs(vec2(length(p.xz), p.y)) - vec2(r, h); return min(max(d.x, d.y), 0.0) + length(max(d, 0.0)); }
 float capsule(vec3 p, vec3 a, vec3 b, float r) { vec3 pa = p - a, ba = b - a; float t = clamp(dot(pa, ba) / dot(ba, ba), 0.0, 1.0); return length(pa - ba * t) - r; }
 mat2 turn(float a) { return mat2(cos(a), -sin(a), sin(a), cos(a)); }
 
-const int TABLE = 1, CHINA = 2, DOUGH = 3, ORANGE = 4, BANANA = 5, FUR = 6, MUZZLE = 7, EYE = 8, SHEET = 9, WALL = 10,
+const int TABLE = 1, CHINA = 2, DOUGH = 3, ORANGE = 4, BANANA = 5, WALL = 10,
   SIGN = 11, POLE = 12, LEAVES = 13, GRASS = 14, BRICK = 15, CLOCK = 16, METAL = 17, COFFEE = 18, PETAL = 19, STEM = 20,
-  GLASSY = 21, ROAD = 22, PILLOW = 23;
+  GLASSY = 21, ROAD = 22;
 
 vec3 donutPlace(int i) { return i == 0 ? vec3(-0.62, 0.3, 0.25) : i == 1 ? vec3(0.62, 0.3, 0.3) : vec3(0.02, 0.34, -0.72); }
 
@@ -64,25 +62,6 @@ Hit scene(vec3 p) {
   h = nearer(h, Hit(banana(q), BANANA));
   q = p - vec3(0.45, 2.0, -0.45); q.xz = turn(0.75) * q.xz;
   h = nearer(h, Hit(banana(q), BANANA));
-#elif SCENE == 3
-  float folds = 0.04 * noise(vec3(p.xz * 1.3, 2.0)) + 0.02 * sin(3.0 * p.x + 2.0 * sin(1.7 * p.z));
-  h = nearer(h, Hit((p.y - folds) * 0.8, SHEET));
-  h = nearer(h, Hit(p.z + 2.7, WALL));
-  h = nearer(h, Hit(box(p - vec3(-1.7, 0.55, -2.0), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * sin(3.0 * p.x) * sin(4.0 * p.y), PILLOW));
-  h = nearer(h, Hit(box(p - vec3(1.7, 0.55, -2.05), vec3(1.1, 0.55, 0.3), 0.28) + 0.03 * sin(3.0 * p.x + 1.0) * sin(4.0 * p.y), PILLOW));
-  vec3 s = vec3(abs(p.x), p.yz);
-  float bear = ellipsoid(p - vec3(0, 0.85, 0), vec3(0.68, 0.8, 0.58));
-  bear = smin(bear, length(p - vec3(0, 1.95, 0.05)) - 0.58, 0.12);
-  bear = smin(bear, length(s - vec3(0.46, 2.42, 0.0)) - 0.2, 0.06);
-  bear = smin(bear, capsule(s, vec3(0.55, 1.3, 0.15), vec3(0.95, 0.75, 0.5), 0.2), 0.1);
-  bear = smin(bear, capsule(s, vec3(0.38, 0.28, 0.3), vec3(0.62, 0.27, 1.05), 0.26), 0.1);
-  float fuzz = bear < 0.1 ? 0.03 * noise(p * 38.0) + 0.02 * noise(p * 80.0) : 0.0;
-  h = nearer(h, Hit((bear - fuzz) * 0.7, FUR));
-  float muzzle = ellipsoid(p - vec3(0, 1.8, 0.55), vec3(0.27, 0.21, 0.2));
-  muzzle = min(muzzle, length(s - vec3(0.64, 0.27, 1.24)) - 0.2);
-  h = nearer(h, Hit((muzzle - 0.5 * fuzz) * 0.7, MUZZLE));
-  h = nearer(h, Hit(length(s - vec3(0.2, 2.07, 0.57)) - 0.07, EYE));
-  h = nearer(h, Hit(ellipsoid(p - vec3(0, 1.89, 0.75), vec3(0.1, 0.07, 0.06)), EYE));
 #elif SCENE == 4
   h = nearer(h, Hit(p.y + 0.06 * fbm(p * 2.0) * step(-2.2, -p.z), p.z > 2.2 ? ROAD : GRASS));
   vec3 q = p - vec3(0.25, 2.75, 0); q.xz = turn(0.18) * q.xz;
@@ -202,11 +181,6 @@ vec4 look(int m, vec3 p, vec3 n) {
   }
   if (m == ORANGE) return vec4(vec3(0.93, 0.42, 0.03) * (0.85 + 0.2 * fbm(p * 20.0)), 0.35);
   if (m == BANANA) return vec4(mix(vec3(0.95, 0.77, 0.13), vec3(0.35, 0.25, 0.06), smoothstep(0.62, 0.75, fbm(p * 5.0)) * 0.7), 0.15);
-  if (m == FUR) return vec4(mix(vec3(0.5, 0.29, 0.13), vec3(0.26, 0.13, 0.05), fbm(p * 12.0)), 0.0);
-  if (m == MUZZLE) return vec4(mix(vec3(0.8, 0.63, 0.43), vec3(0.6, 0.43, 0.26), fbm(p * 12.0)), 0.0);
-  if (m == EYE) return vec4(vec3(0.015), 0.9);
-  if (m == SHEET) return vec4(vec3(0.8, 0.82, 0.86) * (0.94 + 0.06 * noise(p * 60.0)), 0.0);
-  if (m == PILLOW) return vec4(vec3(0.85, 0.84, 0.82), 0.0);
   if (m == WALL) return vec4(vec3(0.6, 0.57, 0.5), 0.0);
   if (m == SIGN) {
     vec3 q = p - vec3(0.25, 2.75, 0); q.xz = turn(0.18) * q.xz;
@@ -296,8 +270,6 @@ void main() {
     vec3 eye = vec3(0.3, 3.0, 4.3), at = vec3(0, 0.2, -0.15); float zoom = 3.5;
 #elif SCENE == 2
     vec3 eye = vec3(-0.6, 3.2, 5.2), at = vec3(0.1, 0.85, 0); float zoom = 3.6;
-#elif SCENE == 3
-    vec3 eye = vec3(0.9, 2.1, 5.6), at = vec3(0, 1.25, 0); float zoom = 2.0;
 #elif SCENE == 4
     vec3 eye = vec3(0.0, 1.7, 6.2), at = vec3(0.1, 2.35, 0); float zoom = 2.0;
 #elif SCENE == 5

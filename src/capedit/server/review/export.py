@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from capedit.data import DataError, Instance, Written, write_dataset
 from capedit.pipeline import EditRow, Status
@@ -55,7 +55,7 @@ def export_pairs(review: Review, path: Path, format: str | None = None) -> Writt
             id=instance.id,
             reference=row.original,
             target=_caption(row, decision),
-            image_id=instance.image_id,
+            image_id=_image_id(instance),
             image=instance.image,
             extra={"decision": decision.standing.value},
         )
@@ -80,6 +80,13 @@ def teaches(decision: Decision) -> bool:
     """Whether a decision is one to learn from."""
     empty = decision.standing is Standing.RETYPED and not (decision.text or "").strip()
     return decision.standing.is_decided and not decision.flagged and not empty
+
+
+def _image_id(instance: Instance) -> str | int | None:
+    """By which `capedit train` finds the image in a feature store: the dataset's own, or the file's name."""
+    if instance.image_id is not None or instance.image is None or instance.image.name is None:
+        return instance.image_id
+    return PurePosixPath(instance.image.name).stem
 
 
 def _says_something(decision: Decision) -> bool:
