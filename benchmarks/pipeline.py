@@ -1,24 +1,31 @@
 """Whole datasets through both engines: equal output, speed, flat memory, and what a billion captions would take.
 
-    python benchmarks/pipeline.py --captions 100000 --text COCO_CAPTIONS.json [--images FOLDER] [--json OUT.json]
+    python benchmarks/pipeline.py --captions 100000 --work WORK --dataset captions_train2014.json \
+        --images 'train2014/{image_id:012d}.jpg' --out pipeline.json --plot pipeline.png
     python benchmarks/pipeline.py --captions 2000 --random-model          # no model, no data at hand
 
-Captions are those of any dataset that `capedit` reads (`--text`), else made ones; images are those of a folder
-(`--images`, used in turn), else made ones of 320 x 240. Every fifth caption has a new image. `--random-model` takes the
-small random-weight model of the tests (run from the repository's root): the figures of the pipeline itself, without
-those of a network. The engines run one after the other; give them an idle machine.
+Captions and images are those of any dataset that `capedit` reads, else made ones; those of an image are put together,
+and no image gets more than five. Measured are, one after the other: one worker on few captions, of few and of many
+images (what a caption and an image cost apart), all workers on a quarter of the captions, and all of them on all
+captions with each engine. Seconds want an idle machine; seconds of processors say nearly the same on a busy one.
+
+What is measured is kept in `WORK`, and the same command goes on behind the last finished run. `--random-model` takes
+the small random-weight model of the tests (run from the repository's root): the figures of the pipeline itself, without
+those of a network.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from itertools import cycle, islice
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
 
 from capedit.data import ImageFile, Instance, open_dataset, write_dataset
 from capedit.pipeline import EngineName, Treatment, edits_folder
@@ -26,82 +33,119 @@ from capedit.pipeline.throughput import Measurement, conditions, made, measure_o
 
 PER_IMAGE = 5
 BILLION = 1_000_000_000
+MB = 2**20
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One run to measure."""
+
+    engine: EngineName
+    workers: int
+    captions: int
+    per_image: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.engine}-{self.workers}-{self.captions}-{self.per_image}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--captions", type=int, default=2000)
-    parser.add_argument("--text", type=Path)
-    parser.add_argument("--images", type=Path)
+    parser.add_argument("--work", type=Path, default=Path(gettempdir(), "capedit-bench"), help="kept between calls")
+    parser.add_argument("--dataset", type=Path, help="real captions")
+    parser.add_argument("--images", help="where their images are: a folder, or a pattern over ids")
     parser.add_argument("--model", default="default")
     parser.add_argument("--encoder", default="default")
     parser.add_argument("--random-model", action="store_true")
     parser.add_argument("--engines", default="local,ray")
-    parser.add_argument("--workers", default="1,2")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    parser.add_argument("--plot", type=Path, help="draw them to this file")
     options = parser.parse_args()
     os.environ["SOURCE_DATE_EPOCH"] = "1700000000"  # logs of different runs are compared byte for byte
-    with tempfile.TemporaryDirectory(prefix="capedit-bench-") as name:
-        folder = Path(name)
-        treatment = random_model(folder) if options.random_model else Treatment(options.model, options.encoder)
-        found, equal = run_all(options, folder, treatment.settled())
-    tell(found, equal)
-    if options.json is not None:
-        figures = {"conditions": conditions(), "equal": equal, "runs": [asdict(one) for one in found]}
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    options.work.mkdir(parents=True, exist_ok=True)
+    treatment = random_model(options.work) if options.random_model else Treatment(options.model, options.encoder)
+    engines = [EngineName(part) for part in options.engines.split(",")]
+    runs = [measured(leg, options, treatment.settled()) for leg in legs(options.captions, options.workers, engines)]
+    figures = summary([Measurement(**run["measurement"]) for run in runs]) | {
+        "captions and images": str(options.dataset.name if options.dataset else "made"),
+        "model": treatment.bundle().label,
+        "outputs equal": len({run["digest"] for run in runs[-len(engines) :]}) == 1,
+        "runs": runs,
+    }
+    tell(figures)
+    if options.out is not None:
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.plot is not None:
+        plot(figures, options.plot)
+
+
+def legs(captions: int, workers: int, engines: list[EngineName]) -> list[Leg]:
+    few = max(captions // 20, 10 * PER_IMAGE)
+    return [
+        Leg(EngineName.LOCAL, 1, few, 1),
+        Leg(EngineName.LOCAL, 1, few, PER_IMAGE),
+        Leg(EngineName.LOCAL, workers, few, PER_IMAGE),
+        Leg(EngineName.LOCAL, workers, captions // 4, PER_IMAGE),
+        *(Leg(engine, workers, captions, PER_IMAGE) for engine in engines),
+    ]
+
+
+def measured(leg: Leg, options: argparse.Namespace, treatment: Treatment) -> dict[str, Any]:
+    """Measure a run, unless that was done; one that was cut short begins anew."""
+    done = options.work / f"{leg.name}.json"
+    if not done.exists():
+        data = options.work / f"data-{leg.captions}-{leg.per_image}" / "captions.jsonl"
+        if not data.exists():
+            shutil.rmtree(data.parent, ignore_errors=True)
+            write_dataset(captions(options, leg, data.parent), data)
+        folder = options.work / leg.name
+        shutil.rmtree(folder, ignore_errors=True)
+        out = folder / "captions.jsonl"
+        before = conditions()
+        found = measure_once(data, out, treatment, leg.engine, leg.workers)
+        record = {
+            "digest": digest(out),
+            "log bytes": sum(file.stat().st_size for file in (edits_folder(out) / "log").iterdir()),
+            "conditions": before,
+            "measurement": asdict(found),
+        }
+        done.write_text(json.dumps(record) + "\n")
+        shutil.rmtree(folder)
+        print(f"{leg.name}: {found.captions_per_second:,.1f} captions/s", file=sys.stderr)
+    record = json.loads(done.read_text())
+    assert isinstance(record, dict)
+    return record
 
 
 def random_model(folder: Path) -> Treatment:
+    treatment = Treatment(model=str(folder / "model"), encoder=str(folder / "sight.onnx"))
+    if Path(treatment.model).exists():
+        return treatment
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.pipeline.world import make_treatment
 
     return make_treatment(folder)
 
 
-def run_all(options: argparse.Namespace, folder: Path, treatment: Treatment) -> tuple[list[Measurement], bool]:
-    """A quarter, then all of the captions with each engine and number of workers."""
-    workers = [int(part) for part in options.workers.split(",")]
-    engines = [EngineName(part) for part in options.engines.split(",")]
-    found, digests = [], set()
-    for size in (options.captions // 4, options.captions):
-        data = folder / f"data{size}" / "captions.jsonl"
-        write_dataset(captions(options, folder / f"data{size}", size), data)
-        for engine in engines:
-            for count in workers if size == options.captions else workers[-1:]:
-                out = folder / f"{engine}-{size}-{count}" / "captions.jsonl"
-                one = measure_once(data, out, treatment, engine, count)
-                found.append(one)
-                print(
-                    f"{engine}, {count} workers, {size:,} captions: {one.captions_per_second:,.1f}/s", file=sys.stderr
-                )
-                if size == options.captions:
-                    digests.add(digest(out))
-    return found, len(digests) == 1
+def captions(options: argparse.Namespace, leg: Leg, folder: Path) -> Iterator[Instance]:
+    if options.dataset is None:
+        return made(folder / "images", leg.captions, leg.per_image)
+    return islice(grouped(options, leg.per_image), leg.captions)
 
 
-def captions(options: argparse.Namespace, folder: Path, count: int) -> Iterator[Instance]:
-    stock = made(folder / "images", count, PER_IMAGE)
-    if options.images is not None:
-        pictures = sorted(path for path in options.images.iterdir() if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
-        # Under names of their own, so that each counts as an image of its own.
-        linked = links(pictures, folder / "links")
-        stock = (Instance(n, "", image_id=n // PER_IMAGE, image=one) for n, one in enumerate(repeated(linked)))
-    texts = None if options.text is None else cycle(one.reference for one in open_dataset(options.text))
-    for instance in islice(stock, count):
-        yield instance if texts is None else replace(instance, reference=next(texts))
-
-
-def links(pictures: list[Path], folder: Path) -> Iterator[ImageFile]:
-    folder.mkdir(parents=True)
-    for number, picture in enumerate(cycle(pictures)):
-        link = folder / f"{number:08d}{picture.suffix}"
-        link.symlink_to(picture.absolute())
-        yield ImageFile(link, f"{folder.name}/{link.name}")
-
-
-def repeated(images: Iterator[ImageFile]) -> Iterator[ImageFile]:
-    for image in images:
-        yield from [image] * PER_IMAGE
+def grouped(options: argparse.Namespace, per_image: int) -> Iterator[Instance]:
+    """The captions of images that are there, image by image; some datasets scatter them."""
+    found: dict[Path, list[Instance]] = {}
+    for one in open_dataset(options.dataset, images=options.images):
+        if isinstance(one.image, ImageFile) and (one.image.path in found or one.image.path.exists()):
+            plain = Instance(one.id, one.reference, image_id=one.image_id, image=one.image)
+            found.setdefault(one.image.path, []).append(plain)
+    for path, instances in found.items():
+        for one in instances[:per_image]:
+            yield replace(one, image=ImageFile(path, str(path)))
 
 
 def digest(out: Path) -> str:
@@ -112,25 +156,72 @@ def digest(out: Path) -> str:
     return found.hexdigest()
 
 
-def tell(found: list[Measurement], equal: bool) -> None:
-    print("\n| engine | workers | captions | captions/s | images/s | run MB | worker MB | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
-    for one in found:
-        memory = f"{one.memory_run / 2**20:.0f} | {one.memory_worker / 2**20:.0f}"
-        speeds = f"{one.captions_per_second:,.1f} | {one.images_per_second:,.1f}"
-        print(f"| {one.engine} | {one.workers} | {one.captions:,} | {speeds} | {memory} | {one.seconds:.1f} |")
-    print(f"\noutputs and logs of all runs of the full size are {'equal' if equal else 'NOT EQUAL'}, byte for byte")
-    largest = max(one.captions for one in found)
-    for engine in dict.fromkeys(one.engine for one in found):
-        runs = {one.workers: one for one in found if one.engine == engine and one.captions == largest}
-        fewest, most = runs[min(runs)], runs[max(runs)]
-        gain = most.captions_per_second / fewest.captions_per_second
-        per_core = most.captions_per_second / most.workers
-        days = BILLION / per_core / 86_400
+def summary(runs: list[Measurement]) -> dict[str, Any]:
+    """What the runs say together."""
+    of_images, of_captions, few, quarter, *full = runs
+    # c captions and i images cost c x + i y in one run and c x + j y in the other.
+    image = (of_images.cpu_seconds - of_captions.cpu_seconds) / max(of_images.images - of_captions.images, 1)
+    caption = (of_captions.cpu_seconds - image * of_captions.images) / of_captions.captions
+    largest = full[0]
+    serial = sum(seconds for stage, seconds in largest.stages.items() if stage != "editing") / largest.captions
+    whole = caption + image / PER_IMAGE
+    return {
+        "CPU ms a caption": 1e3 * caption,
+        "CPU ms an image": 1e3 * image,
+        "serial ms a caption": 1e3 * serial,
+        "speed-up": few.captions_per_second / of_captions.captions_per_second,
+        "cores used": {one.engine: one.cpu_seconds / one.editing_seconds for one in full},
+        "worker MB at a quarter and at the end": {one.engine: growth(one) for one in full},
+        "worker MB, a quarter of the captions": quarter.memory_worker / MB,
+        "core-days a billion": {
+            f"{PER_IMAGE} captions an image": BILLION * whole / 86_400,
+            "1 caption an image": BILLION * (caption + image) / 86_400,
+        },
+    }
+
+
+def growth(run: Measurement) -> tuple[float, float]:
+    at_a_quarter = next(worker for done, _, worker in run.curve if done >= run.captions / 4)
+    return at_a_quarter / MB, run.memory_worker / MB
+
+
+def tell(figures: dict[str, Any]) -> None:
+    print("| engine | workers | captions | images | captions/s | CPU ms a caption | run MB | worker MB | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for one in (Measurement(**run["measurement"]) for run in figures["runs"]):
+        speed = f"{one.captions_per_second:,.1f} | {1e3 * one.cpu_seconds / one.captions:.1f}"
+        memory = f"{one.memory_run / MB:.0f} | {one.memory_worker / MB:.0f}"
         print(
-            f"{engine}: {most.workers} workers are {gain:.2f} times as fast as {fewest.workers}; at {per_core:,.1f} "
-            f"captions/s a core a billion captions are {days:,.0f} core-days"
+            f"| {one.engine} | {one.workers} | {one.captions:,} | {one.images:,} | {speed} | {memory} "
+            f"| {one.seconds:.1f} |"
         )
+    print()
+    for name, value in figures.items():
+        if name != "runs":
+            print(f"{name}: {json.dumps(value, default=str)}")
+
+
+def plot(figures: dict[str, Any], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    runs = [Measurement(**run["measurement"]) for run in figures["runs"]]
+    largest = max(one.captions for one in runs)
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    memory, speed = figure.subplots(1, 2, width_ratios=[3, 2])
+    for one in runs:
+        if one.captions == largest:
+            done = [at for at, _, _ in one.curve]
+            memory.plot(done, [worker / MB for *_, worker in one.curve], "-", label=f"{one.engine}: a worker")
+            memory.plot(done, [run / MB for _, run, _ in one.curve], "--", label=f"{one.engine}: the run")
+    memory.set(xlabel="captions done", ylabel="most memory so far, MB", ylim=(0, None))
+    memory.legend(fontsize="small")
+    labels = [f"{one.engine}, {one.workers} workers\n{one.captions:,} captions\n{one.images:,} images" for one in runs]
+    speed.bar(range(len(runs)), [one.captions_per_second for one in runs])
+    speed.set(ylabel="captions a second")
+    speed.set_xticks(range(len(runs)), labels, fontsize="xx-small")
+    for axes in (memory, speed):
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def trials_of(
     home.mkdir()
     campaign = Campaign(folder / "worlds" / world_of(scenario.dataset), scenario, treatment, home)
     done = results.trials[scenario.name]
-    return every(campaign, done + 1) if options.every else at_random(campaign, options.seed, done)
+    yield from every(campaign, done + 1) if options.every else at_random(campaign, options.seed, done)
 
 
 class Results:

@@ -78,6 +78,7 @@ class Campaign:
         self.seconds = time.perf_counter() - started
         self.changes = int(tally.read_text())
         self.expected = self._outcome()
+        assert self._captions() == [row.caption for row in EditLog(self.output)]
         self._run_alone(self.undo, tally)
         self.undo_changes = int(tally.read_text())
         self.count = len(list(open_dataset(world / scenario.dataset, scenario.format)))
@@ -111,13 +112,12 @@ class Campaign:
             self._run_alone(self.undo)
         if self.scenario.out is None:
             self._compare(tree(self.output), self.before)
-        captions = [one.reference for one in open_dataset(self.output, self._output_format)]
-        assert captions == [row.original for row in log]
+        assert self._captions() == [row.original for row in log]
         return trial
 
-    @property
-    def _output_format(self) -> str | None:
-        return self.scenario.format if self.scenario.out is None else None
+    def _captions(self) -> list[str]:
+        format = self.scenario.format if self.scenario.out is None else None
+        return [one.reference for one in open_dataset(self.output, format)]
 
     def _refresh(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)

@@ -129,6 +129,9 @@ def test_bench(tmp_path: Path, model_options: list[str], capsys: pytest.CaptureF
     for one in figures["runs"]:
         assert 0 < one["captions_per_second"] < 1e6
         assert 10e6 < one["memory_run"] < 4e9
+        assert one["cpu_seconds"] > 0
+        assert sorted(one["stages"]) == ["editing", "logging", "reading", "writing"]
+        assert one["curve"][-1][::2] == [one["captions"], one["memory_worker"]]
     assert json.loads((tmp_path / "b.json").read_text()) == figures
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -201,11 +201,30 @@ def test_scattered_captions_come_out_in_order(tmp_path: Path, treatment: Treatme
     assert [one.reference for one in open_dataset(tmp_path / "out.json")] == [row.caption for row in run.log]
 
 
+def test_captions_of_a_file_that_do_not_follow_one_another(tmp_path: Path, treatment: Treatment) -> None:
+    """A sidecar folder made from another dataset keeps its order, in which the lines of a text file are far apart."""
+    path = write_world(tmp_path, "folder", "sidecar", 40, scattered=True)
+    files = [one.origin.file for one in open_dataset(path) if one.origin is not None]
+    assert len(list(groupby(files))) > len(set(files))
+    before = tree(path)
+    beside = fix(open_dataset(path), tmp_path / "out", treatment=treatment, workers=0)
+    fix(open_dataset(path), in_place=True, treatment=treatment, workers=0)
+    assert tree(path) == tree(tmp_path / "out")
+    assert [one.reference for one in open_dataset(path)] == [row.caption for row in beside.log]
+    chosen = [row for row in beside.log if row.status is Status.CHANGED][::2]
+    undo(path, [str(row.id) for row in chosen])
+    expected = [row.original if row in chosen else row.caption for row in beside.log]
+    assert [one.reference for one in open_dataset(path)] == expected
+    undo(path)
+    undo(tmp_path / "out")
+    assert tree(path) == tree(tmp_path / "out") == before
+
+
 def test_progress_tells_rate_and_time(tmp_path: Path, treatment: Treatment) -> None:
     path = write_world(tmp_path, "captions.jsonl", None, 60)
     moments: list[Progress] = []
     fix(open_dataset(path), tmp_path / "out.jsonl", treatment=treatment, workers=0, report=moments.append)
-    assert [stage for stage, _ in _runs(moments)] == [Stage.READING, Stage.EDITING, Stage.WRITING]
+    assert [stage for stage, _ in groupby(now.stage for now in moments)] == list(Stage)
     editing = [now for now in moments if now.stage is Stage.EDITING]
     assert [now.captions for now in editing] == sorted(now.captions for now in editing)
     assert (editing[0].share, editing[-1].share, editing[-1].captions) == (0.0, 1.0, 60)
@@ -213,17 +232,8 @@ def test_progress_tells_rate_and_time(tmp_path: Path, treatment: Treatment) -> N
     assert all(now.rate > 0 and now.remaining is not None for now in editing[1:])
     assert editing[-1].remaining == pytest.approx(0)
     assert editing[-1].memory > 10_000_000
+    assert 0 < editing[-1].cpu < 600
     assert editing[-1].statuses.total() == 60
-
-
-def _runs(moments: list[Progress]) -> list[tuple[Stage, int]]:
-    found: list[tuple[Stage, int]] = []
-    for now in moments:
-        if found and found[-1][0] is now.stage:
-            found[-1] = (now.stage, found[-1][1] + 1)
-        else:
-            found.append((now.stage, 1))
-    return found
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, treatment: Treatment) -> None:

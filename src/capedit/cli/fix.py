@@ -20,8 +20,6 @@ from capedit.pipeline.log import EditRow
 from capedit.pipeline.progress import Progress as Moment
 from capedit.pipeline.progress import Report, Stage
 
-_DOING = {Stage.READING: "reading", Stage.EDITING: "editing", Stage.WRITING: "writing"}
-
 
 def fix(
     source: Annotated[Path, typer.Argument(metavar="DATASET", help="Captions with images.", show_default=False)],
@@ -156,9 +154,7 @@ def _shown() -> Iterator[Report]:
             nonlocal last
             editing = now.stage is Stage.EDITING
             told = _words(now) if editing else ""
-            bar.update(
-                task, description=_DOING[now.stage], total=1.0 if editing else None, completed=now.share, told=told
-            )
+            bar.update(task, description=now.stage, total=1.0 if editing else None, completed=now.share, told=told)
             if editing and not err.is_terminal and time.monotonic() - last > 10:
                 last = time.monotonic()
                 err.print(f"{now.share:4.0%}  {told}")

@@ -219,6 +219,7 @@ def _edit(
     plan = Plan.load(plan_folder)
     set_aside = edit_shards(plan.shards, plan.captions, task, engine, workers, report)
     shutil.rmtree(folder / "log", ignore_errors=True)  # of a run that was killed before it said that it had written it
+    report(Progress(Stage.LOGGING))
     gathered = gather(plan, task, set_aside, folder / "log")
     _tell_problems(plan, task, folder)
     manifest.counts = {status.value: gathered.statuses[status] for status in sorted(gathered.statuses)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -145,17 +146,17 @@ class WriteFile:
         dataset = self.source.open()
         base = base_folder(dataset)
         written = set()
-        captions = new_captions(EditLog(self.log), self.decided, self.rows.start, self.rows.stop)
+        captions = self._captions()
         first = next(captions, None)
         with writing(Path(self.target)):
             staging.mkdir(parents=True, exist_ok=True)
             if first is not None:  # a file without changes is not even read: it may be unreadable
                 both = as_read(matched(self._instances(dataset), chain([first], captions), base))
                 changed = revised(pair for pair in both if pair[1] is not None)
-                for file, group in groupby(changed, key=_file):
+                for file, group in self._by_file(changed, dataset, base):
                     name = relative(file, base)
                     staged = _staged(staging, self.number, file)
-                    dataset.format.rewrite(file, group, staged, dataset.reading(_ignore))
+                    dataset.format.rewrite(file, iter(group), staged, dataset.reading(_ignore))
                     self._put(staged, name, base)
                     written.add(name)
             for name in self.always:
@@ -163,6 +164,25 @@ class WriteFile:
                     staged = _staged(staging, self.number, Path(name))
                     shutil.copyfile(base / name, staged)
                     self._put(staged, name, base)
+
+    def _captions(self) -> Iterator[NewCaption]:
+        return new_captions(EditLog(self.log), self.decided, self.rows.start, self.rows.stop)
+
+    def _by_file(
+        self, changed: Iterator[Instance], dataset: Dataset, base: Path
+    ) -> Iterator[tuple[Path, Iterable[Instance]]]:
+        """Instances by the file that they go to, each file once, with all of its own."""
+        if not dataset.files[self.number].is_dir():
+            yield from groupby(changed, key=_file)
+            return
+        # Inside a folder, the captions of a file need not follow one another: they wait until all have come.
+        due = Counter(new.file for new in self._captions())
+        waiting: dict[Path, list[Instance]] = {}
+        for instance in changed:
+            file = _file(instance)
+            waiting.setdefault(file, []).append(instance)
+            if len(waiting[file]) == due[relative(file, base)]:
+                yield file, sorted(waiting.pop(file), key=_index)
 
     def _instances(self, dataset: Dataset) -> Iterator[Instance]:
         try:
@@ -197,12 +217,27 @@ def _file(instance: Instance) -> Path:
     return instance.origin.file
 
 
+def _index(instance: Instance) -> int:
+    assert instance.origin is not None
+    return instance.origin.index
+
+
 def _ignore(problem: Problem) -> None:
     """The plan has told of it."""
 
 
+def files_of_rows(log: EditLog, rows: Iterable[int]) -> list[str]:
+    """The files in which these rows of the log stand."""
+    chosen = pa.array(rows, pa.int64())
+    found: dict[str, None] = {}
+    for batch in log.batches(["row", "file"]):
+        hits = batch.filter(pc.is_in(batch.column("row"), chosen))
+        found |= dict.fromkeys(hits.column("file").to_pylist())
+    return list(found)
+
+
 def rows_by_file(log: EditLog) -> dict[str, range]:
-    """The rows about each file: they follow one another in the log."""
+    """The rows about each file: they follow one another in the log, save where a dataset is one folder."""
     found: dict[str, range] = {}
     row = 0
     for batch in log.batches(["file"]):

@@ -15,6 +15,7 @@ from capedit.pipeline.workbench import Account
 class Stage(StrEnum):
     READING = "reading"
     EDITING = "editing"
+    LOGGING = "logging"
     WRITING = "writing"
 
 
@@ -36,6 +37,8 @@ class Progress:
     images: int = 0
     """Encoded by this run."""
     set_aside: int = 0
+    cpu: float = 0.0
+    """Seconds of processors that the workers of this run have spent."""
     memory: int = 0
     """Most bytes that a worker has held."""
     statuses: Counter[Status] = field(default_factory=Counter)
@@ -52,6 +55,7 @@ class Meter:
         self._done, self._captions = done_shards, done_captions
         self._began, self._before, self._before_shards = time.monotonic(), done_captions, done_shards
         self._images = self._set_aside = self._memory = 0
+        self._cpu = 0.0
         self._statuses: Counter[Status] = Counter()
         self.tell()
 
@@ -63,6 +67,7 @@ class Meter:
         else:
             self._captions += account.captions
             self._images += account.images
+            self._cpu += account.cpu
             self._memory = max(self._memory, account.memory)
             self._statuses += account.statuses
         self.tell()
@@ -86,6 +91,7 @@ class Meter:
             (1 - share) * seconds / gained if gained > 0 else None,
             self._images,
             self._set_aside,
+            self._cpu,
             self._memory,
             self._statuses.copy(),
         )

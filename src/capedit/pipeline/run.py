@@ -32,6 +32,7 @@ from capedit.pipeline.output import (
     Handling,
     changed_files,
     companions,
+    files_of_rows,
     final_captions,
     matched,
     revised,
@@ -202,12 +203,8 @@ class Run:
 
     def _files_of(self, captions: Mapping[int, str]) -> list[str]:
         """The files in which these rows stand, and those that a crash has kept from being written."""
-        cut_short = {name for name, state in read_json(self.folder / OUTPUT).items() if state is None}
-        return [
-            name
-            for name, rows in rows_by_file(self.log).items()
-            if name in cut_short or any(row in captions for row in rows)
-        ]
+        cut_short = [name for name, state in read_json(self.folder / OUTPUT).items() if state is None]
+        return list(dict.fromkeys([*files_of_rows(self.log, captions), *cut_short]))
 
     def _patch(self, captions: Mapping[int, str]) -> set[int]:
         """Change single records of the output; gives the rows that no longer say what this run had them say."""

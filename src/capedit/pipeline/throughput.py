@@ -34,6 +34,8 @@ from capedit.pipeline.workbench import peak_memory
 
 SIDE = (320, 240)
 """Pixels of made images."""
+CURVE_POINTS = 100
+"""Most moments of a run at which its memory is told."""
 _NOUNS = "dog cat man woman child horse bicycle bus train boat table sofa street field beach kitchen window".split()
 _VERBS = "sits stands runs lies waits plays sleeps walks".split()
 _ADJECTIVES = "red blue small large old young white black wooden green happy quiet".split()
@@ -56,10 +58,16 @@ class Measurement:
     captions_per_second: float
     """While captions were looked at."""
     images_per_second: float
+    cpu_seconds: float
+    """Of processors, spent by the workers: what the captions cost, whatever else the machine does."""
+    stages: dict[str, float]
+    """Seconds of each stage of the run."""
     memory_run: int
     """Most bytes that the process of the run has held."""
     memory_worker: int
     """Most bytes that a worker has held."""
+    curve: list[tuple[int, int, int]]
+    """Captions done, and the most bytes that the run and a worker had held by then."""
 
 
 def measure(
@@ -170,7 +178,7 @@ def _picture(chance: np.random.Generator) -> bytes:
 
 
 def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, workers: int) -> Measurement:
-    moments: list[tuple[float, Progress]] = []
+    moments: list[tuple[float, int, Progress]] = []
     started = time.perf_counter()
     fix(
         open_dataset(data),
@@ -178,22 +186,30 @@ def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, w
         treatment=Treatment.from_json(treatment),
         engine=EngineName(engine),
         workers=workers,
-        report=lambda now: moments.append((time.perf_counter(), now)),
+        report=lambda now: moments.append((time.perf_counter(), peak_memory(), now)),
     )
-    seconds = time.perf_counter() - started
-    editing = [(at, now) for at, now in moments if now.stage is Stage.EDITING]
-    span, last = max(editing[-1][0] - editing[0][0], 1e-9), editing[-1][1]
+    ended = time.perf_counter()
+    stages: dict[str, float] = {}
+    times = [at for at, _, _ in moments]
+    for begin, end, (_, _, now) in zip(times, [*times[1:], ended], moments, strict=True):
+        stages[now.stage] = stages.get(now.stage, 0.0) + end - begin
+    editing = [(now, memory) for _, memory, now in moments if now.stage is Stage.EDITING]
+    last, span = editing[-1][0], max(stages[Stage.EDITING], 1e-9)
+    step = -(-len(editing) // CURVE_POINTS)
     return Measurement(
         engine,
         workers,
         last.captions,
         last.images,
-        seconds,
-        span,
-        last.captions / span,
-        last.images / span,
-        peak_memory(),
-        last.memory,
+        seconds=ended - started,
+        editing_seconds=span,
+        captions_per_second=last.captions / span,
+        images_per_second=last.images / span,
+        cpu_seconds=last.cpu,
+        stages={stage: round(seconds, 3) for stage, seconds in stages.items()},
+        memory_run=peak_memory(),
+        memory_worker=last.memory,
+        curve=[(now.captions, memory, now.memory) for now, memory in editing[::-step][::-1]],
     )
 
 

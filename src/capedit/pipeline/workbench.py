@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,6 +44,8 @@ class Account:
     images: int = 0
     """Encoded."""
     statuses: Counter[Status] = field(default_factory=Counter)
+    cpu: float = 0.0
+    """Seconds of a processor, getting the tools included."""
     memory: int = 0
     """Most bytes that the worker has held so far."""
 
@@ -66,9 +69,10 @@ class Workbench:
         self.task = task
 
     def do(self, unit: Unit) -> Account:
-        encoded = self._encoded
+        encoded, started = self._encoded, time.process_time()
         account = unit.run(self)
-        return replace(account, images=self._encoded - encoded, memory=peak_memory())
+        cpu = time.process_time() - started
+        return replace(account, images=self._encoded - encoded, cpu=cpu, memory=peak_memory())
 
     @property
     def _encoded(self) -> int:
