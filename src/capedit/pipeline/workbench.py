@@ -45,7 +45,7 @@ class Account:
     """Encoded."""
     statuses: Counter[Status] = field(default_factory=Counter)
     cpu: float = 0.0
-    """Seconds of a processor, getting the tools included."""
+    """Seconds of a processor, without those that it took to get the tools."""
     memory: int = 0
     """Most bytes that the worker has held so far."""
 
@@ -67,11 +67,12 @@ class Workbench:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self._getting_tools = 0.0
 
     def do(self, unit: Unit) -> Account:
-        encoded, started = self._encoded, time.process_time()
+        encoded, started = self._encoded, time.process_time() - self._getting_tools
         account = unit.run(self)
-        cpu = time.process_time() - started
+        cpu = time.process_time() - self._getting_tools - started
         return replace(account, images=self._encoded - encoded, cpu=cpu, memory=peak_memory())
 
     @property
@@ -80,10 +81,13 @@ class Workbench:
 
     @cached_property
     def editor(self) -> Editor:
+        started = time.process_time()
         try:
             return self.task.treatment.load_editor()
         except CapeditError as error:
             raise FatalError(str(error)) from error
+        finally:
+            self._getting_tools += time.process_time() - started
 
     @cached_property
     def visuals(self) -> Visuals:
