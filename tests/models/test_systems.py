@@ -6,8 +6,17 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from capedit.errors import CapeditError
+from capedit.models.accounting import parameters
 from capedit.models.system import Kind, Outcome, System
-from capedit.models.systems import SYSTEMS, load_system, name_of, save_system
+from capedit.models.systems import (
+    SYSTEMS,
+    Described,
+    SystemCard,
+    describe_system,
+    load_system,
+    name_of,
+    save_system,
+)
 from capedit.models.vilbert import VisionInput
 from tests.training.made import images, made_pairs, made_store, made_system
 
@@ -44,7 +53,9 @@ def assert_same(ones: list[Outcome], others: list[Outcome]) -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_saved_and_loaded_it_says_the_same(name: str, vision: VisionInput, tmp_path: Path) -> None:
     system = opinionated(name)
-    save_system(system, tmp_path / "system.safetensors")
+    card = SystemCard("an-encoder", {"CIDEr-D": 12.5})
+    save_system(system, tmp_path / "system.safetensors", card)
+    assert describe_system(tmp_path / "system.safetensors") == Described(name, parameters(system), card)
     loaded = load_system(tmp_path / "system.safetensors")
     assert name_of(loaded) == name
     assert loaded.config == system.config
@@ -90,6 +101,18 @@ def test_unknown_words_stay_as_they_were(name: str, vision: VisionInput) -> None
     assert all("[" not in word for outcome in outcomes for word in outcome.tokens)
     if SYSTEMS[name].kind is Kind.EXPLICIT:
         assert all(outcome.trace and outcome.trace.source == ("a", "zyzzyva", "dog") for outcome in outcomes)
+
+
+@pytest.mark.parametrize("name", ["v-lasertagger", "v-felix"])
+def test_captions_too_long_for_the_encoder_are_left_alone(name: str, vision: VisionInput) -> None:
+    system = opinionated(name)
+    long = ["a"] * 29  # of 30 positions two are for sentinels
+    captions = [CAPTIONS[0], long, *CAPTIONS[2:]]
+    outcomes = system.edit(vision, captions)
+    assert outcomes[1].tokens == long
+    assert outcomes[1].steps.total == 0
+    assert_same(outcomes[2:], system.edit(vision, CAPTIONS)[2:])
+    assert system.edit(vision, [long] * len(CAPTIONS))[0].tokens == long
 
 
 def test_a_file_that_is_no_system_is_named(tmp_path: Path) -> None:

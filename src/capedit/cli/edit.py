@@ -1,14 +1,16 @@
 """`capedit edit`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from capedit.cli.console import out, print_json
+from capedit.cli.models import SYSTEM_FILE
 from capedit.cli.pictures import Picture, draw
-from capedit.editing import Editor
+from capedit.editing import Edit, Editor
 from capedit.editing.editor import Runtime
+from capedit.errors import CapeditError, MissingExtraError
 
 
 def edit(
@@ -35,7 +37,10 @@ def edit(
         "protected": frozenset(word.lower() for word in protect) if protect else None,
     }
     knobs = {name: value for name, value in given.items() if value is not None}
-    made = Editor.load(model, runtime=runtime).edit(image, caption, **knobs)
+    if is_system(model):
+        made = _edit_by_system(model, image, caption, knobs)
+    else:
+        made = Editor.load(model, runtime=runtime).edit(image, caption, **knobs)
     if json:
         print_json(made.to_json())
         return
@@ -44,3 +49,18 @@ def edit(
         fits = "" if made.fits is None else f", the original fits with {made.fits:.0%}"
         out.print(f"{made.caption}", markup=False, style="bold")
         out.print(f"{made.steps} steps, confidence {made.confidence:.0%}{fits}; {made.model}", style="dim")
+
+
+def is_system(model: str) -> bool:
+    """Whether a folder holds one of the compared systems (`capedit train updn-e …`)."""
+    return (Path(model) / SYSTEM_FILE).is_file()
+
+
+def _edit_by_system(model: str, image: Path, caption: str, knobs: dict[str, Any]) -> Edit:
+    if knobs:
+        raise CapeditError(f"{model}: a compared system has no {', '.join(knobs)}")
+    try:
+        from capedit.editing.system_editor import SystemEditor
+    except ImportError as error:
+        raise MissingExtraError("a compared system", "train", str(error)) from error
+    return SystemEditor.load(model).edit(image, caption)

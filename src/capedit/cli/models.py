@@ -20,6 +20,8 @@ models = typer.Typer(help="List the models that are known here, or import the pu
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 PACKAGE = Path(capedit.__file__).parent
+SYSTEM_FILE = "system.safetensors"
+"""What `capedit train` writes of a compared system."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Known:
 
     name: str
     kind: str
-    """`bundled`, `folder`, `recipe` (for `capedit train`) or `shape` (for `capedit models import`)."""
+    """`bundled`, `folder`, `recipe` (for `capedit train`) or `shape` (for `capedit models import`); a
+    compared system says whether it is a captioner, implicit or explicit."""
     where: str
     parameters: int | None
     bytes: int | None
@@ -47,7 +50,7 @@ def list_models(
     """List the models that are known here: the bundled one, those in the cache, and those in `--in` folders."""
     if context.invoked_subcommand is not None:
         return
-    known = [*_with_weights(folders or []), *_recipes(), *_shapes()]
+    known = [*_with_weights(folders or []), *_recipes(), *_systems(), *_shapes()]
     if json:
         print_json([asdict(one) for one in known])
         return
@@ -112,6 +115,8 @@ def _with_weights(folders: list[Path]) -> Iterator[Known]:
         if not parent.is_dir():
             raise CapeditError(f"--in {parent}: not a folder")
         for path in sorted({parent, parent / "model", *parent.iterdir()}):
+            if (path / SYSTEM_FILE).is_file():
+                yield from _trained_system(path)
             if (path / "model.json").is_file():
                 try:
                     yield _folder(path, "folder")
@@ -124,6 +129,32 @@ def _folder(path: Path, kind: str) -> Known:
     size = sum(file.stat().st_size for file in path.iterdir() if file.is_file())
     score = told.get("marks", {}).get("CIDEr-D")
     return Known(str(told["name"]), kind, str(path), told.get("parameters"), size, score)
+
+
+def _trained_system(path: Path) -> Iterator[Known]:
+    """A compared system that was trained; not listed where there is no torch to run it."""
+    try:
+        from capedit.models.systems import SYSTEMS, describe_system
+    except ImportError:
+        return
+    try:
+        found = describe_system(path / SYSTEM_FILE)
+        kind = str(SYSTEMS[found.name].kind)
+    except (CapeditError, KeyError) as error:
+        warn(str(error))
+        return
+    size = (path / SYSTEM_FILE).stat().st_size
+    yield Known(found.name, kind, str(path), found.parameters, size, found.card.marks.get("CIDEr-D"))
+
+
+def _systems() -> Iterator[Known]:
+    """The compared systems, which `capedit train` makes by name."""
+    try:
+        from capedit.models.systems import SYSTEMS
+    except ImportError:
+        return
+    for name, entry in SYSTEMS.items():
+        yield Known(name, f"{entry.kind} recipe", f"capedit train {name}", None, None, None)
 
 
 def _recipes() -> Iterator[Known]:

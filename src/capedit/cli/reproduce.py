@@ -1,18 +1,23 @@
 """`capedit reproduce`."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from capedit.cli.console import out, print_json
+from capedit.cli.console import err, out, print_json
 from capedit.cli.progress import progress_bar, show_training
 from capedit.errors import CapeditError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.progress import TaskID
 
-    from capedit.experiments.reproduce import Benchmark
+    from capedit.experiments.reproduce import Benchmark, Estimate, Scale, Workshop
+    from capedit.training.distributed import Workers
     from capedit.training.loop import Progress
 
 Files = list[Path] | None
@@ -28,6 +33,7 @@ def reproduce(
     output: Annotated[
         Path, typer.Option("--out", "-o", help="Where the report goes; called again, it goes on.")
     ] = Path("report"),
+    minutes: Annotated[float | None, typer.Option(min=0, help="CPU minutes to train each model. [small: 12]")] = None,
     coco_train: Annotated[Files, typer.Option(help="COCO-EE train pairs (`capedit build coco-ee`).")] = None,
     coco_val: Annotated[Path | None, typer.Option(help="COCO-EE instances to examine on.")] = None,
     flickr_train: Annotated[
@@ -38,33 +44,36 @@ def reproduce(
     features: Annotated[Path | None, typer.Option(help="Feature store of the images (`capedit features`).")] = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the images, for the examples.")] = None,
     spice: Annotated[bool, typer.Option("--spice/--no-spice", help="Whether to compute SPICE (capedit).")] = False,
+    guest: Annotated[
+        str | None, typer.Option(help="A model folder, or `default` (the bundled model), shown beside the comparison.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what is yet to be done and how long it takes; stop.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Train this model and stop; for several processes. May be repeated.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Make the tables of the paper, our rows beside its own: Markdown, LaTeX, CSV, plots and a web page.
 
     What a table needs is trained, or loaded where it was trained before. Example: `capedit reproduce --scale tiny`
     """
-    from capedit.experiments.reproduce import SCALES, ScaleName
+    from capedit.experiments.reproduce import SCALES, ScaleName, estimate, train_only
     from capedit.experiments.reproduce import reproduce as make
-    from capedit.experiments.reproduce.paper import COCO, FLICKR, PAPER
-    from capedit.metrics import SpiceScorer
+    from capedit.experiments.reproduce.paper import COCO, FLICKR
+    from capedit.experiments.reproduce.tables import PLANS
     from capedit.training.distributed import join_workers
 
     if scale not in SCALES:
         raise CapeditError(f"--scale {scale}: not one of {', '.join(SCALES)}")
     chosen = SCALES[ScaleName(scale)]
-    benchmarks = _benchmarks(
-        chosen.name == "tiny",
-        output,
-        {COCO: (coco_train, coco_val), FLICKR: (flickr_train, flickr_val)},
-        split,
-        features,
-    )
-    scorer: SpiceScorer | None = None
-    if spice:
-        from capedit.metrics.spice import Spice
-
-        scorer = Spice()
+    if minutes is not None:
+        chosen = replace(chosen, seconds=60 * minutes)
+    files = {COCO: (coco_train, coco_val), FLICKR: (flickr_train, flickr_val)}
+    benchmarks = _benchmarks(chosen.name == "tiny", output, files, split, features)
+    at_hand = {benchmark.name for benchmark in benchmarks}
+    tables = table or [number for number, planned in PLANS.items() if at_hand.intersection(planned.benchmarks)]
     with join_workers() as workers, progress_bar() as progress:
         bars: dict[str, TaskID] = {}
 
@@ -73,22 +82,55 @@ def reproduce(
                 bars[name] = progress.add_task(name, total=step.steps)
             show_training(progress, bars[name], name)(step)
 
-        page = make(
-            chosen,
-            benchmarks,
-            output,
-            tables=sorted(set(table or PAPER)),
-            spice=scorer,
-            images=images,
-            workers=workers,
-            watch=watch,
-        )
+        shops = _workshops(chosen, benchmarks, output, spice, guest, workers, watch)
+        if plan:
+            estimates = estimate(shops, tables)
+            page = None
+        elif only:
+            train_only(shops, only)
+            return
+        else:
+            page = make(shops, output, tables=tables, images=images, tell=lambda line: err.print(line, style="dim"))
+    if plan and workers.leads:
+        _show(estimates, json=json)
     if page is None:
         return
     if json:
         print_json({"page": str(page), "markdown": str(page.with_name("report.md"))})
     else:
         out.print(f"the report is {page}")
+
+
+def _workshops(
+    scale: "Scale",
+    benchmarks: "list[Benchmark]",
+    output: Path,
+    spice: bool,
+    guest: str | None,
+    workers: "Workers",
+    watch: "Callable[[str, Progress], None]",
+) -> "list[Workshop]":
+    from capedit.experiments.reproduce import Workshop
+    from capedit.experiments.reproduce.guest import Guest
+    from capedit.metrics import SpiceScorer
+
+    scorer: SpiceScorer | None = None
+    if spice:
+        from capedit.metrics.spice import Spice
+
+        scorer = Spice()
+    return [
+        Workshop(
+            scale,
+            benchmark,
+            output / "work",
+            spice=scorer,
+            guest=Guest.load(guest, benchmark.store.header.encoder_hash) if guest else None,
+            workers=workers,
+            watch=watch,
+        )
+        for benchmark in benchmarks
+    ]
 
 
 def _benchmarks(
@@ -108,3 +150,25 @@ def _benchmarks(
         for name, (train, asked) in given.items()
         if train and asked
     ]
+
+
+def _show(estimates: "list[Estimate]", *, json: bool) -> None:
+    """The plan; minutes are of one core."""
+    total = sum(found.seconds for found in estimates)
+    if json:
+        print_json({"tables": [asdict(found) for found in estimates], "seconds": total})
+        return
+    trainings = Table("model to train", "benchmark", "steps", "pairs", "CPU min", box=None)
+    tables = Table("table", "", "training", "measuring", "CPU min", box=None)
+    for found in estimates:
+        for each in found.trainings:
+            trainings.add_row(
+                each.model, each.benchmark, f"{each.steps:,}", f"{each.examples:,}", f"{each.seconds / 60:.1f}"
+            )
+        spent = found.seconds - found.measuring
+        cells = (f"{seconds / 60:.1f}" for seconds in (spent, found.measuring, found.seconds))
+        tables.add_row(str(found.table), found.title, *cells)
+    out.print(trainings)
+    out.print()
+    out.print(tables)
+    out.print(f"\nin all {total / 3600:.1f} CPU hours; models can be trained side by side, one a core, with --only")

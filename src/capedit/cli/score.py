@@ -1,7 +1,7 @@
 """`capedit score`."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from capedit.cli.console import out, print_json
 from capedit.cli.datasets import FieldOption, FormatOption, StrictOption, account, open_for
-from capedit.data import Dataset
+from capedit.data import Dataset, Instance
 from capedit.data.scoring import Counting, ScoredPairs, score_instances
 from capedit.errors import CapeditError, MissingExtraError
 from capedit.metrics import DocumentFrequencies, Evaluation, JavaSpice, SpiceScorer
@@ -21,6 +21,10 @@ def score(
     against: Annotated[Path | None, typer.Option(help="A second system on the same instances.")] = None,
     spice: Annotated[bool, typer.Option("--spice/--no-spice", help="Whether to compute SPICE (capedit).")] = True,
     spice_java: Annotated[Path | None, typer.Option(help="Output JSON of the Java SPICE, to use instead.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Score what this model (a folder, or `default`) makes of FILE; needs --features.")
+    ] = None,
+    features: Annotated[Path | None, typer.Option(help="With --model: feature store of the images.")] = None,
     df: Annotated[Path | None, typer.Option(help="Saved document frequencies, instead of the targets' own.")] = None,
     save_df: Annotated[Path | None, typer.Option(help="Save the targets' document frequencies here.")] = None,
     counting: Annotated[Counting, typer.Option(help="How steps are counted where the file does not say.")] = "explicit",
@@ -44,21 +48,24 @@ def score(
         raise CapeditError("--spice-java goes by the order of FILE: leave out --against and --drop-duplicates")
     frequencies = DocumentFrequencies.load(df) if df else None
     datasets = [open_for(path, format, field, strict) for path in (file, against) if path is not None]
+    scored: list[Iterable[Instance]] = [*datasets]
+    if model is not None:
+        scored[0] = _predicted(datasets[0], model, features)
     evaluations = [
         score_instances(
-            dataset,
+            instances,
             counting=counting,
             drop_duplicates=drop_duplicates,
             spice=_spice_scorer(spice, spice_java),
             frequencies=frequencies,
         )
-        for dataset in datasets
+        for instances in scored
     ]
     ours, theirs = evaluations[0], evaluations[1] if against else None
     if save_df:
-        DocumentFrequencies.from_pairs(ScoredPairs(datasets[0]), source=file.name).save(save_df)
+        DocumentFrequencies.from_pairs(ScoredPairs(scored[0]), source=file.name).save(save_df)
     if per_instance:
-        _write_per_instance(datasets[0], ours, per_instance)
+        _write_per_instance(scored[0], ours, per_instance)
     if plot:
         if theirs is None or against is None:
             raise CapeditError("--plot shows where two systems differ: name the other with --against")
@@ -75,6 +82,19 @@ def score(
         out.print(_table(ours, theirs, intervals))
         out.print(str(ours.signature), style="dim")
     account(datasets[0])
+
+
+def _predicted(dataset: Dataset, model: str, features: Path | None) -> list[Instance]:
+    """What a model makes of the instances whose image is at hand."""
+    if features is None:
+        raise CapeditError("--model needs the images: name their feature store with --features")
+    try:
+        from capedit.experiments.predicting import load_model, predict
+        from capedit.vision import FeatureStore
+    except ImportError as error:
+        raise MissingExtraError("capedit score --model", "train", str(error)) from error
+    store = FeatureStore(features)
+    return predict(dataset, load_model(model, store.header.encoder_hash), store)
 
 
 def _spice_scorer(wanted: bool, java_output: Path | None) -> SpiceScorer | None:
@@ -175,11 +195,11 @@ def _latex_text(text: str) -> str:
     return "".join(f"\\{character}" if character in "&%$#_{}" else character for character in text)
 
 
-def _write_per_instance(dataset: Dataset, evaluation: Evaluation, path: Path) -> None:
+def _write_per_instance(instances: Iterable[Instance], evaluation: Evaluation, path: Path) -> None:
     names = list(evaluation.per_instance)
     columns = zip(*(evaluation.per_instance[name] for name in names), strict=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", *names])
-        for instance, values in zip(dataset, columns, strict=True):
+        for instance, values in zip(instances, columns, strict=True):
             writer.writerow([instance.id, *(f"{value:.6f}" for value in values)])

@@ -7,13 +7,21 @@ import typer
 
 from capedit.cli.console import out, print_json
 from capedit.cli.progress import progress_bar, show_training
+from capedit.errors import CapeditError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from capedit.training.examination import Question
+    from capedit.training.material import Material
     from capedit.training.train_tiger import Trained
+    from capedit.vision import FeatureStore
 
 
 def train(
-    model: Annotated[str, typer.Argument(help="A recipe: tiger-small, or a .json file.", show_default=False)],
+    model: Annotated[
+        str, typer.Argument(help="tiger-small, a .json recipe, or a compared system: updn, …", show_default=False)
+    ],
     edits: Annotated[list[Path], typer.Option(help="Captions to learn from, wrong and right, in any format.")],
     features: Annotated[Path, typer.Option(help="Feature store of their images (`capedit features`).")],
     val: Annotated[list[Path], typer.Option(help="Instances that decide which checkpoint is best.")],
@@ -33,6 +41,7 @@ def train(
     processes or GPUs.
     """
     from capedit.models.concept_files import ConceptTable
+    from capedit.models.systems import SYSTEMS
     from capedit.training.distributed import join_workers
     from capedit.training.loop import Progress
     from capedit.training.material import ImageKeys, Material, read_questions
@@ -40,10 +49,15 @@ def train(
     from capedit.training.train_tiger import train_tiger
     from capedit.vision import FeatureStore
 
-    recipe = Recipe.load(model).shortened(steps)
+    if model in SYSTEMS and (captions or concepts):
+        raise CapeditError(f"{model}: a compared system learns from --edits alone, not from --captions or --concepts")
+    recipe = None if model in SYSTEMS else Recipe.load(model).shortened(steps)
     store = FeatureStore(features)
     keys = ImageKeys(store)
     material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)
+    if recipe is None:
+        _train_system(model, steps, material, questions, store, output, json=json)
+        return
     with join_workers() as workers, progress_bar() as progress:
         steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
         steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
@@ -57,12 +71,45 @@ def train(
         if not workers.leads:
             return
     marks = _finish(trained, recipe.name, store.header.encoder_hash, output)
+    _show(marks, output / "model", json=json)
+
+
+def _show(marks: "Mapping[str, float]", model: Path, *, json: bool) -> None:
     if json:
         print_json(marks)
         return
     for name, value in marks.items():
         out.print(f"{name}: {value:.2f}")
-    out.print(f"the model is in {output / 'model'}")
+    out.print(f"the model is in {model}")
+
+
+def _train_system(
+    name: str,
+    steps: int | None,
+    material: "Material",
+    questions: "list[Question]",
+    store: "FeatureStore",
+    output: Path,
+    *,
+    json: bool,
+) -> None:
+    """One of the compared systems, in the shape of `capedit reproduce --scale small`."""
+    from capedit.models.systems import SYSTEM_FILE, SystemCard, save_system
+    from capedit.models.vocabulary import Vocabulary
+    from capedit.training.distributed import join_workers
+    from capedit.training.systems import SystemExamination
+    from capedit.training.train_system import MIN_COUNT, small_recipe, train_system
+
+    recipe = small_recipe(name, steps)
+    vocabulary = Vocabulary.from_captions((caption for _, *pair in material.edits for caption in pair), MIN_COUNT)
+    with join_workers() as workers, progress_bar() as progress:
+        watch = show_training(progress, progress.add_task(name, total=recipe.train.steps), name)
+        trained = train_system(recipe, material, questions, vocabulary, store, output, workers=workers, watch=watch)
+        if not workers.leads:
+            return
+    scores = SystemExamination(questions, store).scores(trained.system)
+    save_system(trained.system, output / SYSTEM_FILE, SystemCard(store.header.encoder_hash, scores))
+    _show({**scores, **trained.notes}, output, json=json)
 
 
 def _finish(trained: "Trained", name: str, encoder: str, output: Path) -> dict[str, float]:

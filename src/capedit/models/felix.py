@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, FelixTag, Op, Operation, Script, Trace, align
-from capedit.models.system import UNASKED, Exercise, Kind, Outcome, System, as_text, padded
+from capedit.models.system import UNASKED, Exercise, Kind, Outcome, System, as_text, edit_what_fits, padded
 from capedit.models.tiger import TagHead, WordHead
 from capedit.models.vilbert import TextInput, Vilbert, VilbertConfig, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, Vocabulary
@@ -113,8 +113,11 @@ class Felix(System):
 
     # --- editing ---
 
-    @torch.no_grad()
     def edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
+        return edit_what_fits(vision, captions, self.config.encoder.positions - 2, self._edit)
+
+    @torch.no_grad()
+    def _edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
         text = self.read(captions)
         logits = self.tags(self.tagger(text, vision))
         logits[:, 0, 1::2] = -torch.inf  # the start stays

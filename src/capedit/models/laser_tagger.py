@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from capedit.edits import Alignment, LaserTag, Op, Operation, Script, Trace, align
 from capedit.models.layers import Attention, TransformerLayer
-from capedit.models.system import Exercise, Kind, Outcome, System, as_text
+from capedit.models.system import Exercise, Kind, Outcome, System, as_text, edit_what_fits
 from capedit.models.vilbert import Vilbert, VilbertConfig, VisionInput
 from capedit.models.vocabulary import END, START, Vocabulary
 
@@ -109,8 +109,11 @@ class LaserTagger(System):
 
     # --- editing ---
 
-    @torch.no_grad()
     def edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
+        return edit_what_fits(vision, captions, self.config.encoder.positions - 2, self._edit)
+
+    @torch.no_grad()
+    def _edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
         states = self.encoder(self.read(captions), vision)[:, 1:]
         ends = torch.tensor([len(caption) for caption in captions])
         before = torch.full((len(captions), 1), self.begin)

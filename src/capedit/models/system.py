@@ -5,7 +5,7 @@ trained by cross-entropy alone, as in the paper. It edits captions into outcomes
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
@@ -81,6 +81,25 @@ class System(nn.Module, ABC):
         """Captions between their sentinels."""
         text = frame(captions, self.vocabulary)
         return TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask))
+
+
+def edit_what_fits(
+    vision: VisionInput,
+    captions: Sequence[Sequence[str]],
+    max_words: int,
+    edit: Callable[[VisionInput, Sequence[Sequence[str]]], list[Outcome]],
+) -> list[Outcome]:
+    """Edit all captions that an encoder can read; those with more words are left as they are."""
+    fitting = [at for at, caption in enumerate(captions) if len(caption) <= max_words]
+    if len(fitting) == len(captions):
+        return edit(vision, captions)
+    outcomes = [Outcome.edited(Trace(tuple(caption), ())) for caption in captions]
+    if fitting:
+        mask = None if vision.mask is None else vision.mask[fitting]
+        images = VisionInput(vision.features[fitting], vision.locations[fitting], mask)
+        for at, outcome in zip(fitting, edit(images, [captions[at] for at in fitting]), strict=True):
+            outcomes[at] = outcome
+    return outcomes
 
 
 def as_text(ids: Tensor) -> TextInput:

@@ -1,8 +1,9 @@
 """The compared systems by name, and their weights as one safetensors file that carries its own shape and words."""
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from capedit.models.system import Kind, System
 from capedit.models.updn import UpDn, UpDnE
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 from capedit.models.vocabulary import SPECIALS, Vocabulary
+
+SYSTEM_FILE = "system.safetensors"
+"""The name of a system's file in the folder of its training."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +71,44 @@ def name_of(system: System) -> str:
     return next(name for name, entry in SYSTEMS.items() if entry.build is type(system))
 
 
-def save_system(system: System, path: Path) -> None:
+@dataclass(frozen=True)
+class SystemCard:
+    """What a file tells of a system beside its shape, words and weights."""
+
+    encoder: str | None = None
+    """Hash of the encoder whose visual tokens it was trained on."""
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A file, without its weights."""
+
+    name: str
+    parameters: int
+    card: SystemCard
+
+
+def save_system(system: System, path: Path, card: SystemCard | None = None) -> None:
     tensors = {name: tensor.detach().contiguous() for name, tensor in system.state_dict().items()}
     described = {
         "system": name_of(system),
         "config": json.dumps(asdict(system.config)),
         "words": json.dumps(system.vocabulary.words[len(SPECIALS) :], ensure_ascii=False),
+        "card": json.dumps(asdict(card or SystemCard())),
     }
     save_file(tensors, path, metadata=described)
+
+
+def describe_system(path: Path) -> Described:
+    """What a file holds; its weights are not read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            described = file.metadata() or {}
+            size = sum(prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 (no mapping)
+        return Described(described["system"], size, SystemCard(**json.loads(described["card"])))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CapeditError(f"{path}: not one of the compared systems ({error!r})") from error
 
 
 def load_system(path: Path) -> System:

@@ -105,8 +105,12 @@ class SystemExamination:
 
     def __call__(self, system: Edits) -> dict[str, float]:
         """The marks to watch while training."""
-        scores = self.evaluate(self.outcomes(system)).scores
+        scores = self.scores(system)
         return {name: scores[name] for name in ("CIDEr-D", "GPS")}
+
+    def scores(self, system: Edits) -> dict[str, float]:
+        """All marks but SPICE."""
+        return dict(self.evaluate(self.outcomes(system)).scores)
 
     def outcomes(self, system: Edits, captions: Sequence[Sequence[str]] | None = None) -> list[Outcome]:
         """What the system makes of the questions' references, or of other captions, one for each question."""

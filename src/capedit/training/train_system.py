@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from capedit.errors import CapeditError
 from capedit.models.phrase_vocabulary import PhraseVocabulary
 from capedit.models.system import System
-from capedit.models.systems import SYSTEMS, save_system
+from capedit.models.systems import SYSTEM_FILE, SYSTEMS, SystemCard, save_system
 from capedit.models.vocabulary import UNKNOWN, Vocabulary
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
@@ -25,6 +25,22 @@ from capedit.vision import FeatureStore
 
 EXAMINED = 1000
 """Questions asked while training."""
+LSTM_SYSTEMS = ("updn", "updn-e", "mn", "etn", "v-editnts")
+SMALL_ENCODER: Mapping[str, Any] = {
+    "text": {"width": 256, "layers": 4, "heads": 4, "inner": 512},
+    "vision": {"width": 256, "layers": 2, "heads": 4, "inner": 512},
+    "co_width": 256,
+    "co_heads": 4,
+    "positions": 64,
+    "segments": 1,
+    "dropout": 0.0,
+}
+"""A two-stream encoder that two cores can train."""
+SMALL_LSTM: Mapping[str, Any] = {"width": 384, "word_width": 256, "attention_width": 256, "dropout": 0.2}
+SMALL_LSTM_RATE = 2e-3
+MIN_COUNT = 5
+"""How often a word must be seen in small data to be in the vocabulary."""
+SMALL = TrainConfig(steps=4000, batch_size=48, learning_rate=6e-4, warmup=0.05, evaluate_every=1000)
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,15 @@ class SystemRecipe:
     train: TrainConfig
     phrases: int | None = 500
     """Size of V-LaserTagger's phrase vocabulary; None takes every phrase of the data."""
+
+
+def small_recipe(system: str, steps: int | None = None) -> SystemRecipe:
+    """What `capedit train` takes for a system that is named; `capedit reproduce --scale small` has the same shapes."""
+    lstm = system in LSTM_SYSTEMS
+    train = replace(SMALL, learning_rate=SMALL_LSTM_RATE) if lstm else SMALL
+    if steps is not None:
+        train = replace(train, steps=steps, evaluate_every=min(steps, train.evaluate_every))
+    return SystemRecipe(system, SMALL_LSTM if lstm else {"encoder": SMALL_ENCODER}, train)
 
 
 @dataclass(frozen=True)
@@ -59,7 +84,7 @@ def train_system(
     workers: Workers | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> TrainedSystem:
-    """Train, or go on training, in `out`; the finished system is `out/system.safetensors`.
+    """Train, or go on training, in `out`; the finished system is in `out` under `SYSTEM_FILE`.
 
     Images of the questions are never trained on.
     """
@@ -69,11 +94,12 @@ def train_system(
         out.mkdir(parents=True, exist_ok=True)
         described = {**asdict(recipe), "notes": notes}
         (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    fit(task, recipe.train, out / "run", workers=workers, watch=watch)
+    figures = fit(task, recipe.train, out / "run", workers=workers, watch=watch)
     best = out / "run" / "best.safetensors"
     load_into(task.model, load_checkpoint(best).tensors, best)
     if leads:
-        save_system(task.model, out / "system.safetensors")
+        card = SystemCard(store.header.encoder_hash, {task.metric: figures[task.metric]})
+        save_system(task.model, out / SYSTEM_FILE, card)
     task.model.eval()
     return TrainedSystem(task.model, notes)
 

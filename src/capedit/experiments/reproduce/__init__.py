@@ -2,18 +2,24 @@
 
 from capedit.experiments.reproduce.benchmark import Benchmark, BenchmarkFiles
 from capedit.experiments.reproduce.made import make_benchmarks
-from capedit.experiments.reproduce.run import reproduce
+from capedit.experiments.reproduce.plan import Estimate, estimate
+from capedit.experiments.reproduce.run import reproduce, train_only
 from capedit.experiments.reproduce.scale import SCALES, Scale, ScaleName
 from capedit.experiments.reproduce.table import Row, Table
+from capedit.experiments.reproduce.workshop import Workshop
 
 __all__ = [
     "SCALES",
     "Benchmark",
     "BenchmarkFiles",
+    "Estimate",
     "Row",
     "Scale",
     "ScaleName",
     "Table",
+    "Workshop",
+    "estimate",
     "make_benchmarks",
     "reproduce",
+    "train_only",
 ]

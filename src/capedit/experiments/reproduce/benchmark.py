@@ -1,6 +1,8 @@
 """A benchmark as a reproduction uses it: pairs to learn from, questions to answer, and the images of both."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,14 +31,11 @@ class BenchmarkFiles:
 class Benchmark:
     """A benchmark that has been read."""
 
-    name: str
+    files: BenchmarkFiles
     material: Material
     """Pairs, and their targets as right captions."""
     questions: tuple[Question, ...]
-    split: str
     store: FeatureStore
-    statistics: dict[str, Statistics]
-    """Of the whole files, by split: instances without an image count here, too."""
 
     @classmethod
     def read(cls, files: BenchmarkFiles, store: FeatureStore) -> "Benchmark":
@@ -46,9 +45,16 @@ class Benchmark:
             raise CapeditError(f"{files.questions}: no instance whose image is in {store.path}")
         seen = frozenset(question.image for question in questions)
         edits = Material.read(files.train, [], keys).without(seen).edits
-        material = Material(edits, [(image, target) for image, _, target in edits])
-        statistics = {"train": _statistics(files.train), files.split: _statistics((files.questions,))}
-        return cls(files.name, material, questions, files.split, store, statistics)
+        return cls(files, Material(edits, [(image, target) for image, _, target in edits]), questions, store)
+
+    @property
+    def name(self) -> str:
+        return self.files.name
+
+    @cached_property
+    def statistics(self) -> dict[str, Statistics]:
+        """Of the whole files, by split: instances without an image count here, too. Takes minutes on large files."""
+        return {"train": _statistics(self.files.train), self.files.split: _statistics([self.files.questions])}
 
     def vocabulary(self, min_count: int) -> Vocabulary:
         """The words of the training pairs, counted as TIger's training counts them: all systems have the same."""
@@ -65,16 +71,14 @@ class Benchmark:
         return digest.hexdigest()[:12]
 
     def describe(self) -> str:
-        asked = len(self.questions)
-        whole = self.statistics[self.split].instances
-        images = "all" if asked == whole else f"{asked:,} of {whole:,}, those whose image there is"
         return (
-            f"{self.name}: trained on {len(self.material.edits):,} pairs, examined on {self.split} ({images}); "
-            f"visual tokens by {self.store.header.encoder} ({self.store.header.encoder_hash})"
+            f"{self.name}: trained on {len(self.material.edits):,} pairs, examined on {len(self.questions):,} "
+            f"instances of {self.files.split} (those whose image there is); visual tokens by "
+            f"{self.store.header.encoder} ({self.store.header.encoder_hash})"
         )
 
 
-def _statistics(paths: tuple[Path, ...]) -> Statistics:
+def _statistics(paths: Iterable[Path]) -> Statistics:
     return collect_statistics(
         (instance.image_id, instance.reference_tokens, instance.target_tokens)
         for path in paths

@@ -2,12 +2,13 @@
 
 import time
 
-import torch
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from capedit.experiments.reproduce.benchmark import Benchmark
 from capedit.experiments.reproduce.tigers import TigerEditor
 from capedit.models.accounting import parameters
+from capedit.models.tiger_torch import TorchModules
 from capedit.training.systems import Edits, vision_of
 
 
@@ -25,10 +26,17 @@ def measure_cost(editor: Edits, benchmark: Benchmark, captions: int) -> dict[str
     with FlopCounterMode(display=False) as counter:
         for vision, references in asked:
             editor.edit(vision, references)
-    network = editor.model if isinstance(editor, TigerEditor) else editor
-    assert isinstance(network, torch.nn.Module)
+    network = _network(editor)
     return {
         "IT (ms)": 1000 * seconds,
         "GMACs": counter.get_total_flops() / 2e9 / len(asked),  # a multiply-accumulate is two operations
         "M parameters": parameters(network) / 1e6,
     }
+
+
+def _network(editor: Edits) -> nn.Module:
+    if isinstance(editor, TigerEditor):
+        assert isinstance(editor.modules, TorchModules)
+        return editor.modules.model
+    assert isinstance(editor, nn.Module)
+    return editor

@@ -33,7 +33,7 @@ class Example:
 def choose_examples(shop: Workshop, count: int, images: Path | None) -> list[Example]:
     """Questions spread evenly over the benchmark, answered by all systems whose outputs there are."""
     models: list[Model] = [*SYSTEMS, MAIN]
-    written = {model: shop.outcomes(model) for model in models if shop.has_outputs(model)}
+    written = {model: shop.outcomes(model) for model in models if shop.has_outputs(shop.output_name(model))}
     step = max(1, len(shop.benchmark.questions) // count)
     examples = []
     for at in range(0, step * count, step):

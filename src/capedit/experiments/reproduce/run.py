@@ -3,75 +3,79 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import torch
 
 import capedit
-from capedit.experiments.reproduce.benchmark import Benchmark
+from capedit.errors import CapeditError
 from capedit.experiments.reproduce.examples import Example, choose_examples
-from capedit.experiments.reproduce.paper import PAPER
+from capedit.experiments.reproduce.plan import in_order
 from capedit.experiments.reproduce.report import Report, write_report
-from capedit.experiments.reproduce.scale import Scale, ScaleName
+from capedit.experiments.reproduce.scale import ScaleName
 from capedit.experiments.reproduce.table import Table
-from capedit.experiments.reproduce.tables import PLANS, fill
+from capedit.experiments.reproduce.tables import PLANS, concerned, fill
 from capedit.experiments.reproduce.tigers import MAIN
 from capedit.experiments.reproduce.workshop import Model, Workshop, name_of
-from capedit.metrics import SpiceScorer
-from capedit.models.systems import SYSTEMS
-from capedit.training.distributed import Workers
-from capedit.training.loop import Progress
 
 EXAMPLES = 6
 
 
 def reproduce(
-    scale: Scale,
-    benchmarks: Sequence[Benchmark],
+    shops: Sequence[Workshop],
     out: Path,
     *,
-    tables: Sequence[int] = tuple(PAPER),
-    spice: SpiceScorer | None = None,
+    tables: Iterable[int],
     images: Path | None = None,
-    workers: Workers | None = None,
-    watch: Callable[[str, Progress], None] = lambda name, progress: None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Path | None:
     """Make tables and write the report into `out`; returns its page, or None in a process that does not lead.
 
-    Models and their outputs are kept in `out/work`, tables in `out/tables`: called again, only what is missing is
-    made, and the report holds all tables made so far at this scale on these data. `images` is a folder of pictures
-    for the examples, named as in the feature store.
+    Models and their outputs are kept by the workshops, tables in `out/tables`: called again, only what is missing is
+    made, and the report holds all tables made so far with these workshops. `images` is a folder of pictures for the
+    examples, named as in the feature store.
     """
-    workers = workers or Workers()
-    shops = [
-        Workshop(scale, benchmark, out / "work", spice=spice, workers=workers, watch=watch) for benchmark in benchmarks
-    ]
+    workers, numbers = shops[0].workers, in_order(tables)
     kept = out / "tables" / _identity(shops)
     if workers.world > 1:  # processes train together; then one of them measures, and nobody waits for it
-        for number in tables:
+        for number in numbers:
             _prepare(number, shops)
         if not workers.leads:
             return None
     page = None
-    for number in tables:
+    for number in numbers:
         if workers.world == 1:
             _prepare(number, shops)
+        tell(f"table {number}")
         _keep(number, shops, kept)
         page = write_report(Report(_tables(kept), conditions(shops), _examples(shops, images)), out)
     return page
 
 
+def train_only(shops: Sequence[Workshop], names: Iterable[str]) -> None:
+    """Train models that tables will ask for, and no more: to spread them over processes or machines."""
+    known = {name_of(model): model for plan in PLANS.values() for model in plan.models}
+    for name in names:
+        if name not in known:
+            raise CapeditError(f"model {name!r}: not one of {', '.join(known)}")
+        for shop in shops:
+            shop.prepare(known[name])
+
+
 def conditions(shops: Sequence[Workshop]) -> list[str]:
     """Under which our numbers hold."""
     scale = shops[0].scale
+    meaningless = " Made data and a few steps: the numbers mean nothing." if scale.name is ScaleName.TINY else ""
     told = [
-        f"Scale: {scale.name}."
-        + (" Made data and a few steps: the numbers mean nothing." if scale.name is ScaleName.TINY else ""),
+        f"Scale: {scale.name}.{meaningless}",
         *(shop.benchmark.describe() + "." for shop in shops),
-        "TIger is the paper's method here: three separate modules, gold states, no concept channel, no repairs; "
-        "the same encoder shape, words, visual tokens and training time as the other systems.",
+        _budget(shops[0]),
+        "TIger is the paper's method here: three separate modules, gold states, no concept channel, no repairs, except "
+        "that no content word is inserted twice. All systems have the same words, visual tokens and (where they have "
+        "one) shape of the two-stream encoder.",
+        "The best of a few checkpoints is taken by CIDEr-D on a part of the instances that are examined.",
         f"Machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch "
         f"{torch.__version__}; capedit {capedit.__version__}.",
         "Steps (ES, D, A) are counted in words, where the paper counts word pieces.",
@@ -79,30 +83,52 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
     for shop in shops:
         if shop.signature is not None:
             told.append(f"{shop.benchmark.name}, scores: {shop.signature}.")
-        models: list[Model] = [*SYSTEMS, MAIN]
-        notes = [(name_of(model), shop.notes(model)) for model in models if shop.is_ready(model)]
-        trained = ", ".join(f"{name} {note['steps']:,.0f} steps in {note['seconds']:,.0f} s" for name, note in notes)
-        told.append(f"{shop.benchmark.name}, training: {trained or 'none yet'}.")
-        told += [
-            f"{shop.benchmark.name}, {name}: {', '.join(f'{what} {value:,.1f}' for what, value in note.items())}."
-            for name, note in notes
-            if note.get("pairs skipped")
-        ]
+        told += _trainings(shop)
     if shops[0].spice is not None:
         told.append(f"S is {shops[0].spice.kind}, not the Java original.")
     return told
 
 
+def _budget(shop: Workshop) -> str:
+    if shop.scale.seconds is None:
+        return f"Budget: {shop.scale.train.steps:,} steps of {shop.scale.train.batch_size} pairs for each model."
+    return (
+        f"Budget: {shop.scale.seconds / 60:g} CPU minutes for each model (TIger: for its three modules together), "
+        "evaluations not counted. All TIgers get the same number of steps; pre-training comes on top."
+    )
+
+
+def _trainings(shop: Workshop) -> list[str]:
+    models: dict[str, Model] = {name_of(model): model for plan in PLANS.values() for model in plan.models}
+    notes = {name: shop.notes(model) for name, model in models.items() if shop.is_ready(model)}
+    trained = [
+        f"{name} {note['steps']:,.0f} steps of {note['batch']:.0f} pairs, {note['seconds'] / 60:,.1f} CPU min in all"
+        for name, note in notes.items()
+    ]
+    skipped = [
+        f"{name} cannot learn from {note['pairs skipped']:,.0f} pairs"
+        + (
+            f": its {note['phrases']:,.0f} phrases cover {note['% of pairs covered']:.1f} % of pairs and "
+            f"{note['% of phrases covered']:.1f} % of additions"
+            if "phrases" in note
+            else ""
+        )
+        for name, note in notes.items()
+        if note.get("pairs skipped")
+    ]
+    name = shop.benchmark.name
+    return [f"{name}, trained: {'; '.join(trained) or 'nothing yet'}.", *(f"{name}, {line}." for line in skipped)]
+
+
 def _identity(shops: Sequence[Workshop]) -> str:
-    told = [shop.folder.name + ("" if shop.spice is None else shop.spice.kind) for shop in shops]
+    told = [(shop.folder.name, shop.spice and shop.spice.kind, shop.guest and shop.guest.bundle.hash) for shop in shops]
     return f"{shops[0].scale.name}-{sha256(repr(told).encode()).hexdigest()[:12]}"
 
 
 def _prepare(number: int, shops: Sequence[Workshop]) -> None:
-    for shop in shops:
-        if shop.benchmark.name in PLANS[number].benchmarks:
-            for model in PLANS[number].models:
-                shop.prepare(model)
+    for shop in concerned(number, shops):
+        for model in PLANS[number].models:
+            shop.prepare(model)
 
 
 def _keep(number: int, shops: Sequence[Workshop], folder: Path) -> None:
@@ -118,4 +144,5 @@ def _tables(folder: Path) -> dict[int, Table]:
 
 
 def _examples(shops: Sequence[Workshop], images: Path | None) -> list[Example]:
-    return [example for shop in shops if shop.has_outputs(MAIN) for example in choose_examples(shop, EXAMPLES, images)]
+    ready = [shop for shop in shops if shop.has_outputs(shop.output_name(MAIN))]
+    return [example for shop in ready for example in choose_examples(shop, EXAMPLES, images)]

@@ -7,8 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from capedit.training.config import TrainConfig
-
-LSTM_SYSTEMS = ("updn", "updn-e", "mn", "etn", "v-editnts")
+from capedit.training.train_system import LSTM_SYSTEMS, MIN_COUNT, SMALL, SMALL_ENCODER, SMALL_LSTM, SMALL_LSTM_RATE
 
 
 class ScaleName(StrEnum):
@@ -33,7 +32,8 @@ class Scale:
     lstm_rate: float
     """Peak learning rate of the LSTM systems."""
     seconds: float | None = None
-    """Training time of each model: its steps are then as many as fit, by a measurement before it starts."""
+    """Budget of each model in CPU seconds, evaluations not counted. Its steps are as many as that buys by a measurement
+    before it starts; all TIgers get the steps of the first, and pre-training comes on top."""
     min_count: int = 1
     """How often a word must be seen to be in the vocabulary."""
     phrases: int | None = 500
@@ -80,22 +80,12 @@ SCALES = {
     ),
     ScaleName.SMALL: Scale(
         ScaleName.SMALL,
-        encoder={
-            "text": {"width": 256, "layers": 4, "heads": 4, "inner": 512},
-            "vision": {"width": 256, "layers": 2, "heads": 4, "inner": 512},
-            "co_width": 256,
-            "co_heads": 4,
-            "positions": 64,
-            "segments": 1,
-            "dropout": 0.0,
-        },
-        lstm={"width": 384, "word_width": 256, "attention_width": 256, "dropout": 0.2},
-        train=TrainConfig(
-            steps=4000, batch_size=48, learning_rate=6e-4, warmup=0.05, evaluate_every=1000, checkpoint_every=500
-        ),
-        lstm_rate=2e-3,
-        seconds=1800,
-        min_count=5,
+        encoder=SMALL_ENCODER,
+        lstm=SMALL_LSTM,
+        train=SMALL,
+        lstm_rate=SMALL_LSTM_RATE,
+        seconds=720,
+        min_count=MIN_COUNT,
         rounds=PUBLISHED_ROUNDS,
     ),
     ScaleName.FULL: Scale(

@@ -31,6 +31,7 @@ EXPLICIT = tuple(name for name, entry in SYSTEMS.items() if entry.kind is Kind.E
 UNWEIGHTED = Variant(keep_weight=1.0)
 PRETRAINED = Variant(pretrained=True)
 ROUNDS = (1, 2, 3, 4, 5)
+WEIGHTED_ALONE = ("weighted-delete", "weighted-add")
 Measured = Mapping[str, Values]
 """Our rows by label."""
 
@@ -42,23 +43,33 @@ class Plan:
     benchmarks: tuple[str, ...]
     models: tuple[Model, ...]
     measure: Callable[[Workshop], Measured]
+    more: Callable[[Workshop], tuple[str, ...]] = lambda shop: ()
+    """Outputs of TIger that it takes beyond those of its models."""
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     """Columns of ours that the paper has not."""
 
 
 def fill(number: int, workshops: Sequence[Workshop]) -> Table:
-    """The paper's table with our rows beside its own; rows of ours that it has not come last."""
+    """The paper's table with our rows beside its own, for the benchmarks at hand; rows that it has not come last."""
     plan, printed = PLANS[number], PAPER[number]
     rows: list[Row] = []
-    for benchmark in printed.benchmarks:
-        shop = next((shop for shop in workshops if shop.benchmark.name == benchmark), None)
-        measured = dict(plan.measure(shop)) if shop is not None else {}
+    for shop in concerned(number, workshops):
+        benchmark, measured = shop.benchmark.name, dict(plan.measure(shop))
         rows += [replace(row, ours=measured.pop(row.label, {})) for row in printed.rows if row.benchmark == benchmark]
         rows += [Row(benchmark, label, {}, values) for label, values in measured.items()]
+    guests = [shop.guest.note for shop in concerned(number, workshops)[:1] if plan.measure is comparison and shop.guest]
     return replace(
-        printed, rows=tuple(rows), notes=(*printed.notes, *plan.notes), columns=(*printed.columns, *plan.columns)
+        printed,
+        rows=tuple(rows),
+        notes=(*printed.notes, *plan.notes, *guests),
+        columns=(*printed.columns, *plan.columns),
     )
+
+
+def concerned(number: int, workshops: Sequence[Workshop]) -> list[Workshop]:
+    """The workshops of the table's benchmarks."""
+    return [shop for shop in workshops if shop.benchmark.name in PLANS[number].benchmarks]
 
 
 def quality(evaluation: Evaluation, *, steps: bool = True) -> dict[str, float | None]:
@@ -92,6 +103,8 @@ def comparison(shop: Workshop) -> Measured:
         edits = entry.kind is not Kind.CAPTIONER
         rows[entry.label] = quality(shop.evaluate(shop.outcomes(name)), steps=edits)
     rows[shop.label(MAIN)] = quality(shop.evaluate(shop.outcomes(MAIN)))
+    if shop.guest is not None:
+        rows[shop.guest.label] = quality(shop.evaluate(shop.kept(shop.guest.name, shop.guest.editor)))
     return rows
 
 
@@ -102,18 +115,13 @@ def keep_weights(shop: Workshop) -> Measured:
 
 def one_tagger(shop: Workshop) -> Measured:
     """Table 5."""
-    pairs = {
-        "neither": (UNWEIGHTED, UNWEIGHTED),
-        "T_del": (MAIN, UNWEIGHTED),
-        "T_add": (UNWEIGHTED, MAIN),
-        "both": (MAIN, MAIN),
+    found = {
+        "neither": shop.outcomes(UNWEIGHTED),
+        "T_del": shop.kept(WEIGHTED_ALONE[0], lambda: shop.combined(MAIN, UNWEIGHTED)),
+        "T_add": shop.kept(WEIGHTED_ALONE[1], lambda: shop.combined(UNWEIGHTED, MAIN)),
+        "both": shop.outcomes(MAIN),
     }
-    rows = {}
-    for label, (deleter, adder) in pairs.items():
-        name = f"weighted-{label}"
-        outcomes = shop.kept(name, lambda deleter=deleter, adder=adder: shop.combined(deleter, adder))  # type: ignore[misc]
-        rows[label] = quality(shop.evaluate(outcomes))
-    return rows
+    return {label: quality(shop.evaluate(outcomes)) for label, outcomes in found.items()}
 
 
 def rounds(shop: Workshop) -> Measured:
@@ -132,7 +140,7 @@ def transfer(shop: Workshop) -> Measured:
     rows: dict[str, Values] = {}
     for name in EXPLICIT:
         written = shop.outcomes(name)
-        again = shop.kept(f"{name}-then-tiger", lambda: shop.editor(MAIN), [outcome.tokens for outcome in written])
+        again = shop.kept(_then_tiger(name), lambda: shop.editor(MAIN), [outcome.tokens for outcome in written])
         rows[shop.label(name)] = quality(shop.evaluate(written), steps=False)
         rows[f"{shop.label(name)} + TIger"] = quality(shop.evaluate(again), steps=False)
     return rows
@@ -151,9 +159,17 @@ def costs(shop: Workshop) -> Measured:
     return rows
 
 
+def _then_tiger(system: str) -> str:
+    return f"{system}-then-tiger"
+
+
+def _after_rounds(shop: Workshop) -> tuple[str, ...]:
+    return tuple(shop.output_name(MAIN, number) for number in ROUNDS)
+
+
 BOTH = (COCO, FLICKR)
 PLANS = {
-    1: Plan(BOTH, (), statistics, ("Ours are of the files that this reproduction was given.",)),
+    1: Plan(BOTH, (), statistics, notes=("Ours are of the files that this reproduction was given.",)),
     2: Plan((COCO,), (*SYSTEMS, MAIN), comparison, columns=("broken %",)),
     3: Plan((FLICKR,), (*SYSTEMS, MAIN), comparison, columns=("broken %",)),
     4: Plan(BOTH, tuple(Variant(weight) for weight in LAMBDAS), keep_weights),
@@ -161,20 +177,29 @@ PLANS = {
         BOTH,
         (UNWEIGHTED, MAIN),
         one_tagger,
-        ("TIger's modules share nothing: these are put together from the modules of two trained TIgers.",),
+        lambda shop: WEIGHTED_ALONE,
+        notes=("TIger's modules share no weights: these are put together from the modules of two trained TIgers.",),
     ),
-    6: Plan(BOTH, (MAIN,), rounds),
+    6: Plan(BOTH, (MAIN,), rounds, _after_rounds),
     7: Plan(
         BOTH,
         (MAIN, PRETRAINED),
         pretraining,
-        ("The paper pre-trains by ViLBERT on 3.3 M captions, we by filling holes in the training captions.",),
+        notes=(
+            "The paper pre-trains by ViLBERT on 3.3 M captions. We train one encoder to fill holes in the training "
+            "captions, and start all three modules from it.",
+        ),
     ),
-    8: Plan(BOTH, (*EXPLICIT, MAIN), transfer),
+    8: Plan(BOTH, (*EXPLICIT, MAIN), transfer, lambda shop: tuple(map(_then_tiger, EXPLICIT))),
     9: Plan(
         BOTH,
         (*EXPLICIT, MAIN),
         costs,
-        ("Ours: one caption at a time, on the CPU, visual tokens given; milliseconds are those of this machine.",),
+        _after_rounds,
+        notes=(
+            "Ours: one caption at a time, on the CPU, visual tokens given; milliseconds are those of this machine.",
+        ),
     ),
 }
+ORDER = (1, 2, 3, 6, 8, 9, 7, 5, 4)
+"""In which tables are made: first what trains the models that most others need, last the ablations."""

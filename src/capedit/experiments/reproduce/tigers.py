@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from capedit.edits import Trace
 from capedit.errors import CapeditError
 from capedit.experiments.reproduce.scale import Scale
-from capedit.models.decoding import Knobs, decode
-from capedit.models.runtime import Images
-from capedit.models.system import Outcome
+from capedit.models.decoding import Breaks, Calibration, Knobs, decode
+from capedit.models.runtime import Images, Modules
+from capedit.models.system import Outcome, edit_what_fits
 from capedit.models.tiger import Tiger
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import VisionInput
@@ -44,19 +43,40 @@ def knobs(rounds: int) -> Knobs:
 
 
 def recipe(variant: Variant, scale: Scale, train: TrainConfig, rounds: int) -> Recipe:
-    """How a variant is trained. Pre-training fills holes in right captions; the paper's is that of ViLBERT."""
-    shape: dict[str, Any] = {"encoder": scale.encoder, "shared": False, "matching": False}
+    """How a variant learns to edit."""
     training = TigerTraining(keep_weight=variant.keep_weight, body_rate=scale.body_rate)
-    stages = [Stage("edits", False, train, training)]
-    if variant.pretrained:
-        before = replace(train, steps=max(1, round(scale.pretraining * train.steps)))
-        stages.insert(0, Stage("captions", True, before, replace(training, holes=1.0, body_rate=1.0)))
-    return Recipe(variant.name, scale.min_count, shape, {"rounds": rounds, "fluent": False}, tuple(stages))
+    return _recipe(variant.name, scale, Stage("edits", False, train, training), rounds, shared=False)
+
+
+def pretraining(scale: Scale, train: TrainConfig, rounds: int) -> Recipe:
+    """What comes before that in a variant that is pre-trained: one encoder fills holes in right captions.
+
+    It stands for ViLBERT's pre-training, from which the paper starts all three modules.
+    """
+    steps = max(1, round(scale.pretraining * train.steps))
+    before = replace(train, steps=steps, evaluate_every=steps)  # its edits mean nothing yet: no choice by them
+    training = TigerTraining(holes=1.0, factors={"delete": 0.0})  # in a right caption there is nothing to delete
+    return _recipe("pre-training", scale, Stage("captions", True, before, training), rounds, shared=True)
+
+
+def _recipe(name: str, scale: Scale, stage: Stage, rounds: int, *, shared: bool) -> Recipe:
+    shape: dict[str, Any] = {"encoder": scale.encoder, "shared": shared, "matching": False}
+    return Recipe(name, scale.min_count, shape, {"rounds": rounds, "fluent": False}, (stage,))
+
+
+def start_from(model: Tiger, pretrained: Tiger) -> None:
+    """Give each module the one encoder that was trained before; heads start anew, but for the words'."""
+    trained = pretrained.encoders["all"].state_dict()
+    for encoder in model.encoders.values():
+        encoder.load_state_dict(trained)
+    model.words.load_state_dict(pretrained.words.state_dict())
 
 
 def combined(deleter: Tiger, adder: Tiger) -> Tiger:
-    """Tagger_del of one, Tagger_add and Inserter of the other. The modules share nothing, so this is as if they had
-    been trained that way."""
+    """Tagger_del of one, Tagger_add and Inserter of the other.
+
+    The modules share nothing but the norm at which gradients are clipped, so this is as if they had been trained so.
+    """
     if deleter.config != adder.config or deleter.config.shared:
         raise CapeditError("only TIgers of one shape with separate modules can be combined")
     made = Tiger(deleter.config)
@@ -69,23 +89,27 @@ def combined(deleter: Tiger, adder: Tiger) -> Tiger:
 
 
 class TigerEditor:
-    """A TIger that edits like the compared systems do."""
+    """A TIger that edits like the compared systems do; by default in the paper's way, with no repairs."""
 
-    def __init__(self, model: Tiger, vocabulary: Vocabulary, rounds: int) -> None:
-        self.model, self._knobs = model, knobs(rounds)
-        self._modules = TorchModules(model, vocabulary)
+    def __init__(
+        self,
+        modules: Modules,
+        knobs: Knobs,
+        *,
+        calibration: Calibration | None = None,
+        breaks: Breaks | None = None,
+    ) -> None:
+        self.modules, self._knobs, self._calibration, self._breaks = modules, knobs, calibration, breaks
+
+    @classmethod
+    def published(cls, model: Tiger, vocabulary: Vocabulary, rounds: int) -> "TigerEditor":
+        return cls(TorchModules(model, vocabulary), knobs(rounds))
 
     def edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
-        """Captions too long for the encoder are left as they are."""
-        fitting = [at for at, caption in enumerate(captions) if len(caption) <= self._modules.max_words]
-        outcomes = [Outcome.edited(Trace(tuple(caption), ())) for caption in captions]
-        if fitting:
-            rows = torch.tensor(fitting)
-            images = vision.features[rows].numpy(), vision.locations[rows].numpy()
-            tokens = vision.features.shape[1]
-            counts = torch.full((len(rows),), tokens) if vision.mask is None else vision.mask[rows].sum(1)
-            seen = self._modules.see(Images(*images, counts.numpy()))
-            drafts = decode(self._modules, seen, [captions[at] for at in fitting], self._knobs)
-            for at, draft in zip(fitting, drafts, strict=True):
-                outcomes[at] = Outcome.edited(draft.trace())
-        return outcomes
+        return edit_what_fits(vision, captions, self.modules.max_words, self._edit)
+
+    def _edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
+        counts = torch.full((len(captions),), vision.features.shape[1]) if vision.mask is None else vision.mask.sum(1)
+        seen = self.modules.see(Images(vision.features.numpy(), vision.locations.numpy(), counts.numpy()))
+        drafts = decode(self.modules, seen, captions, self._knobs, calibration=self._calibration, breaks=self._breaks)
+        return [Outcome.edited(draft.trace()) for draft in drafts]

@@ -5,40 +5,51 @@ broken off goes on where it was.
 """
 
 import json
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from capedit.edits import Steps, Trace
 from capedit.experiments.reproduce.benchmark import Benchmark
-from capedit.experiments.reproduce.scale import LSTM_SYSTEMS, Scale
-from capedit.experiments.reproduce.tigers import TigerEditor, Variant, combined, recipe
+from capedit.experiments.reproduce.guest import Guest
+from capedit.experiments.reproduce.rates import Rates, measure_captions, measure_step, stopwatch
+from capedit.experiments.reproduce.scale import Scale
+from capedit.experiments.reproduce.tigers import (
+    MAIN,
+    TigerEditor,
+    Variant,
+    combined,
+    pretraining,
+    recipe,
+    start_from,
+)
 from capedit.metrics import Evaluation, SpiceScorer
 from capedit.models.system import Outcome
-from capedit.models.systems import SYSTEMS, load_system
+from capedit.models.systems import SYSTEM_FILE, SYSTEMS, load_system
 from capedit.models.tiger import Tiger
 from capedit.models.tiger_files import load_tiger, save_tiger
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
 from capedit.training.distributed import Workers
-from capedit.training.loop import Progress, fit, make_optimizer, train_step
+from capedit.training.loop import Progress, fit
 from capedit.training.pairs import Lesson
-from capedit.training.recipe import Recipe, Stage
-from capedit.training.systems import Edits, SystemExamination
-from capedit.training.task import Task
+from capedit.training.recipe import Recipe
+from capedit.training.systems import Edits, SystemExamination, SystemTask
 from capedit.training.tiger import TigerTask
-from capedit.training.train_system import EXAMINED, SystemRecipe, setup, train_system
+from capedit.training.train_system import EXAMINED, LSTM_SYSTEMS, SystemRecipe, setup, train_system
 from capedit.training.train_tiger import setup as setup_tiger
 
 Model = str | Variant
 """One of `SYSTEMS` by name, or a variant of TIger."""
-MEASURED_STEPS = 10
-EVALUATIONS = 5
+EVALUATIONS = 3
 """Times that a model is examined in training, to keep the best."""
+CHECKPOINTS = 20
+"""Times that a model is saved in training: what is lost if the machine goes down is a part of so many."""
+TRIED = 32
+"""Captions edited to see how long that takes."""
 
 
 def name_of(model: Model) -> str:
@@ -53,6 +64,8 @@ class Workshop:
     benchmark: Benchmark
     folder: Path
     spice: SpiceScorer | None = None
+    guest: Guest | None = None
+    """Shown beside the comparison."""
     workers: Workers = field(default_factory=Workers)
     watch: Callable[[str, Progress], None] = lambda name, progress: None
 
@@ -76,11 +89,20 @@ class Workshop:
         if self.is_ready(model):
             return
         out = self.folder / name_of(model)
-        train = self._budget(model, out)
-        start = time.perf_counter()
-        notes = self._train_tiger(model, train, out) if isinstance(model, Variant) else self._train(model, train, out)
+        train = self.training_of(model)
+        spent = out / "spent.json"
+        before: float = json.loads(spent.read_text(encoding="utf-8")) if spent.exists() else 0.0
+        with stopwatch() as watch:
+            try:
+                if isinstance(model, Variant):
+                    notes = self._train_tiger(model, train, out)
+                else:
+                    notes = self._train(model, train, out)
+            finally:  # what was spent is spent, finished or not
+                if self.workers.leads and out.exists():
+                    spent.write_text(json.dumps(before + watch.read()), encoding="utf-8")
         if self.workers.leads:
-            notes = {**notes, "steps": train.steps, "seconds": time.perf_counter() - start}
+            notes = {**notes, "steps": train.steps, "batch": train.batch_size, "seconds": before + watch.seconds}
             (out / "finished.json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
         self.workers.agree(True)  # nobody asks whether it is ready before it is
 
@@ -88,9 +110,53 @@ class Workshop:
         return (self.folder / name_of(model) / "finished.json").exists()
 
     def notes(self, model: Model) -> dict[str, float]:
-        """What was noted when a model was trained: steps, seconds, pairs that it could not learn from, …"""
+        """What was noted when a model was trained: steps, CPU seconds, pairs that it could not learn from, …"""
         noted: dict[str, float] = json.loads((self.folder / name_of(model) / "finished.json").read_text())
         return noted
+
+    def training_of(self, model: Model) -> TrainConfig:
+        """How a model is trained: as many steps as its budget buys."""
+        train = self.scale.train_of(name_of(model))
+        if self.scale.seconds is None:
+            return train
+        steps = max(EVALUATIONS, round(self.scale.seconds / self.rates(model).step))
+        return replace(
+            train, steps=steps, evaluate_every=-(-steps // EVALUATIONS), checkpoint_every=-(-steps // CHECKPOINTS)
+        )
+
+    def rates(self, model: Model) -> Rates:
+        """What a model costs here, measured once and then kept: a run that is taken up keeps its budget.
+
+        All TIgers cost the same, and an ablation needs them trained for the same number of steps.
+        """
+        like = model if isinstance(model, str) else MAIN
+        path = self.folder / name_of(like) / "rates.json"
+        if not path.exists():
+            measured = self._measure(like)
+            if self.workers.leads and not path.exists():  # another process may have been faster
+                path.parent.mkdir(parents=True, exist_ok=True)
+                unfinished = path.with_suffix(".unfinished")
+                unfinished.write_text(json.dumps(asdict(measured), indent=2) + "\n", encoding="utf-8")
+                unfinished.replace(path)
+            self.workers.agree(True)
+        return Rates(**json.loads(path.read_text(encoding="utf-8")))
+
+    def _measure(self, model: Model) -> Rates:
+        train = self.scale.train_of(name_of(model))
+        with stopwatch() as watch:
+            task: SystemTask | TigerTask
+            if isinstance(model, Variant):
+                planned = recipe(model, self.scale, train, self.rounds)
+                started, vocabulary = self._tiger(planned)
+                task = self._tiger_task(started, vocabulary, planned)
+                editor: Edits = TigerEditor.published(started, vocabulary, self.rounds)
+            else:
+                task = editor_task = self._system_task(model, train)
+                editor = editor_task.model
+        step = measure_step(task, train, self.scale.seconds or 0.0, self.workers)
+        task.model.eval()
+        tried = SystemExamination(self.benchmark.questions[:TRIED], self.benchmark.store)
+        return Rates(watch.seconds, step, measure_captions(lambda: len(tried.outcomes(editor))))
 
     def _train(self, system: str, train: TrainConfig, out: Path) -> dict[str, float]:
         material, questions, store = self.benchmark.material, self.benchmark.questions, self.benchmark.store
@@ -110,16 +176,23 @@ class Workshop:
         """As `train_tiger` does, but examined like the other systems."""
         told = recipe(variant, self.scale, train, self.rounds)
         model, vocabulary = self._tiger(told)
-        for stage in told.stages:
-            task = self._tiger_task(model, vocabulary, stage)
-            watch = partial(self.watch, f"{variant.name} {stage.name}")
-            fit(task, stage.train, out / stage.name, workers=self.workers, watch=watch)
-            best = out / stage.name / "best.safetensors"
-            load_into(model, load_checkpoint(best).tensors, best)
+        if variant.pretrained:
+            before = pretraining(self.scale, train, self.rounds)
+            start_from(model, self._fit(self._tiger(before)[0], vocabulary, before, out))
+        self._fit(model, vocabulary, told, out)
         if self.workers.leads:
             vocabulary.save(out / "vocabulary.json")
             save_tiger(model, out / "weights.safetensors")
         return {}
+
+    def _fit(self, model: Tiger, vocabulary: Vocabulary, told: Recipe, out: Path) -> Tiger:
+        (stage,) = told.stages
+        task = self._tiger_task(model, vocabulary, told)
+        watch = partial(self.watch, f"{out.name} {stage.name}")
+        fit(task, stage.train, out / stage.name, workers=self.workers, watch=watch)
+        best = out / stage.name / "best.safetensors"
+        load_into(model, load_checkpoint(best).tensors, best)
+        return model
 
     def _tiger(self, told: Recipe) -> tuple[Tiger, Vocabulary]:
         """A TIger as it starts."""
@@ -127,7 +200,8 @@ class Workshop:
         ready = setup_tiger(told, benchmark.material, benchmark.questions, benchmark.store, None)
         return ready.model, ready.vocabulary
 
-    def _tiger_task(self, model: Tiger, vocabulary: Vocabulary, stage: Stage) -> TigerTask:
+    def _tiger_task(self, model: Tiger, vocabulary: Vocabulary, told: Recipe) -> TigerTask:
+        (stage,) = told.stages
         material = self.benchmark.material
         edits = [(image, caption, caption) for image, caption in material.right] if stage.captions else material.edits
         lesson = Lesson.of(edits, material.right, vocabulary)
@@ -139,37 +213,17 @@ class Workshop:
             lesson,
             self.benchmark.store,
             stage.tiger,
-            lambda modules: examination(TigerEditor(modules.model, modules.vocabulary, self.rounds)),
+            lambda modules: examination(TigerEditor.published(modules.model, modules.vocabulary, self.rounds)),
         )
+
+    def _system_task(self, system: str, train: TrainConfig) -> SystemTask:
+        benchmark = self.benchmark
+        told = self._recipe(system, train)
+        return setup(told, benchmark.material, benchmark.questions, self.vocabulary, benchmark.store)[0]
 
     def _recipe(self, system: str, train: TrainConfig) -> SystemRecipe:
         shape = self.scale.lstm if system in LSTM_SYSTEMS else {"encoder": self.scale.encoder}
         return SystemRecipe(system, shape, train, self.scale.phrases)
-
-    def _budget(self, model: Model, out: Path) -> TrainConfig:
-        """The model's training: as many steps as fit into the scale's time, measured once and then kept."""
-        train = self.scale.train_of(name_of(model))
-        if self.scale.seconds is None:
-            return train
-        path = out / "budget.json"
-        if not path.exists():
-            rate = _steps_a_second(self._task(model, train), train, self.workers)
-            steps = self.workers.from_leader(max(EVALUATIONS, round(rate * self.scale.seconds)))
-            if self.workers.leads:
-                out.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps({"seconds": self.scale.seconds, "steps": steps}), encoding="utf-8")
-        else:
-            steps = int(json.loads(path.read_text(encoding="utf-8"))["steps"])
-        return replace(train, steps=steps, evaluate_every=-(-steps // EVALUATIONS))
-
-    def _task(self, model: Model, train: TrainConfig) -> Task:
-        """A model with its lessons, to be thrown away after a measurement."""
-        benchmark = self.benchmark
-        if isinstance(model, str):
-            told = self._recipe(model, train)
-            return setup(told, benchmark.material, benchmark.questions, self.vocabulary, benchmark.store)[0]
-        planned = recipe(model, self.scale, train, self.rounds)
-        return self._tiger_task(*self._tiger(planned), planned.stages[-1])
 
     # --- what they write ---
 
@@ -177,20 +231,23 @@ class Workshop:
         """A trained model; `rounds` are TIger's."""
         folder = self.folder / name_of(model)
         if isinstance(model, str):
-            return load_system(folder / "system.safetensors")
+            return load_system(folder / SYSTEM_FILE)
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
-        return TigerEditor(load_tiger(folder / "weights.safetensors"), vocabulary, rounds or self.rounds)
+        return TigerEditor.published(load_tiger(folder / "weights.safetensors"), vocabulary, rounds or self.rounds)
 
     def combined(self, deleter: Variant, adder: Variant) -> TigerEditor:
         """Tagger_del of one TIger with the rest of another."""
         vocabulary = Vocabulary.load(self.folder / adder.name / "vocabulary.json")
         parts = [load_tiger(self.folder / variant.name / "weights.safetensors") for variant in (deleter, adder)]
-        return TigerEditor(combined(*parts), vocabulary, self.rounds)
+        return TigerEditor.published(combined(*parts), vocabulary, self.rounds)
 
     def outcomes(self, model: Model, rounds: int | None = None) -> list[Outcome]:
         """What a model makes of the benchmark's captions."""
-        suffix = "" if rounds is None else f"-{rounds}-rounds"
-        return self.kept(f"{name_of(model)}{suffix}", lambda: self.editor(model, rounds))
+        return self.kept(self.output_name(model, rounds), lambda: self.editor(model, rounds))
+
+    def output_name(self, model: Model, rounds: int | None = None) -> str:
+        """Under which outputs are kept; TIger's usual rounds need not be named."""
+        return name_of(model) + ("" if rounds in (None, self.rounds) else f"-{rounds}-rounds")
 
     def kept(
         self, name: str, editor: Callable[[], Edits], captions: Sequence[Sequence[str]] | None = None
@@ -205,8 +262,9 @@ class Workshop:
             unfinished.replace(path)
         return [_from_json(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
-    def has_outputs(self, model: Model) -> bool:
-        return self._outputs(name_of(model)).exists()
+    def has_outputs(self, name: str) -> bool:
+        """Whether outputs were written under this name."""
+        return self._outputs(name).exists()
 
     def _outputs(self, name: str) -> Path:
         return self.folder / "outputs" / f"{name}.jsonl"
@@ -226,15 +284,6 @@ class Workshop:
     def label(self, model: Model) -> str:
         """The name of a model in the paper."""
         return SYSTEMS[model].label if isinstance(model, str) else "TIger"
-
-
-def _steps_a_second(task: Task, train: TrainConfig, workers: Workers) -> float:
-    optimizer = make_optimizer(task, train)
-    train_step(task, train, optimizer, 0, workers)
-    start = time.perf_counter()
-    for step in range(1, MEASURED_STEPS + 1):
-        train_step(task, train, optimizer, min(step, train.steps - 1), workers)
-    return MEASURED_STEPS / (time.perf_counter() - start)
 
 
 def _to_json(outcome: Outcome) -> dict[str, object]:
