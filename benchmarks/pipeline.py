@@ -21,8 +21,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from dataclasses import asdict, dataclass
+from itertools import chain, groupby, islice
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -100,7 +100,7 @@ def measured(leg: Leg, options: argparse.Namespace, treatment: Treatment) -> dic
         data = options.work / f"data-{leg.captions}-{leg.per_image}" / "captions.jsonl"
         if not data.exists():
             shutil.rmtree(data.parent, ignore_errors=True)
-            write_dataset(captions(options, leg, data.parent), data)
+            write_dataset(captions(stock(options), leg), data)
         folder = options.work / leg.name
         shutil.rmtree(folder, ignore_errors=True)
         out = folder / "captions.jsonl"
@@ -130,22 +130,32 @@ def random_model(folder: Path) -> Treatment:
     return make_treatment(folder)
 
 
-def captions(options: argparse.Namespace, leg: Leg, folder: Path) -> Iterator[Instance]:
-    if options.dataset is None:
-        return made(folder / "images", leg.captions, leg.per_image)
-    return islice(grouped(options, leg.per_image), leg.captions)
+def stock(options: argparse.Namespace) -> Path:
+    """All captions of the largest run, image by image; the others take theirs from here."""
+    path: Path = options.work / "stock.jsonl"
+    if not path.exists():
+        if options.dataset is None:
+            instances = made(options.work / "images", options.captions, PER_IMAGE)
+        else:
+            instances = islice(grouped(options), options.captions)
+        if write_dataset(instances, path).count < options.captions:
+            raise SystemExit(f"{options.dataset}: has fewer than {options.captions} captions of images that are there")
+    return path
 
 
-def grouped(options: argparse.Namespace, per_image: int) -> Iterator[Instance]:
+def grouped(options: argparse.Namespace) -> Iterator[Instance]:
     """The captions of images that are there, image by image; some datasets scatter them."""
     found: dict[Path, list[Instance]] = {}
     for one in open_dataset(options.dataset, images=options.images):
         if isinstance(one.image, ImageFile) and (one.image.path in found or one.image.path.exists()):
             plain = Instance(one.id, one.reference, image_id=one.image_id, image=one.image)
             found.setdefault(one.image.path, []).append(plain)
-    for path, instances in found.items():
-        for one in instances[:per_image]:
-            yield replace(one, image=ImageFile(path, str(path)))
+    return chain.from_iterable(instances[:PER_IMAGE] for instances in found.values())
+
+
+def captions(path: Path, leg: Leg) -> Iterator[Instance]:
+    images = groupby(open_dataset(path), key=lambda one: one.image_id)
+    return islice(chain.from_iterable(islice(group, leg.per_image) for _, group in images), leg.captions)
 
 
 def digest(out: Path) -> str:
