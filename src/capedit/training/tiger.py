@@ -50,6 +50,8 @@ class TigerTraining:
     """Captions of other images, for each wrong one: for the matching head only."""
     holes: float = 0.0
     """Share of examples in which words are inserted into a right caption with holes, not into a pruned reference."""
+    fillings: int = 1
+    """Captions that the Inserter fills for each example; one of them also goes to Tagger_add."""
     own_states: float = 0.0
     """Share of examples that start from the model's own deletions and insertions."""
     draws: int = 1
@@ -186,19 +188,25 @@ class TigerTask:
     def _add_insertions(
         self, gathered: "_Gathered", image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
     ) -> None:
-        if own is not None:
+        if own is None:
+            path = self._gappy(pair, rng)
+        else:
             second_look = self._path(own, pair.target)
             gathered.add(Module.DELETE, image, self._sampler.deletion(second_look), rng)
             path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
-        elif rng.random() < self._training.holes:
-            caption = self._lesson.right_caption(pair, rng)
-            path = self._path(with_holes(caption, rng), caption)
-        else:
-            path = self._path(pair.source, pair.target)
         after = int(rng.integers(path.rounds + 1))
         gathered.add(Module.ADD, image, self._sampler.addition(path, after), rng)
-        if path.rounds:
-            gathered.add(Module.INSERT, image, self._sampler.insertion(path, int(rng.integers(path.rounds)) + 1), rng)
+        for gappy in (path, *(self._gappy(pair, rng) for _ in range(1, self._training.fillings))):
+            if gappy.rounds:
+                sample = self._sampler.insertion(gappy, int(rng.integers(gappy.rounds)) + 1)
+                gathered.add(Module.INSERT, image, sample, rng)
+
+    def _gappy(self, pair: Pair, rng: np.random.Generator) -> Path:
+        """The way to the target from the pruned reference, or to a right caption from one with holes."""
+        if rng.random() >= self._training.holes:
+            return self._path(pair.source, pair.target)
+        caption = self._lesson.right_caption(pair, rng)
+        return self._path(with_holes(caption, rng), caption)
 
     def _own_edits(
         self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator]
