@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from capedit.data import open_dataset
-from capedit.pipeline import EngineName, Progress, Run, Stage, Status, Treatment, fix
+from capedit.data import ImageFile, open_dataset
+from capedit.pipeline import EngineName, Progress, Run, Stage, Status, Treatment, edits_folder, fix
 from capedit.pipeline import plan as planning
 from capedit.pipeline.engine import ATTEMPTS, Answer, Outcome, work_through
 from capedit.pipeline.errors import FatalError
@@ -241,25 +242,59 @@ def test_shards_that_are_done_are_skipped(
 
 
 def test_control_c_stops_cleanly(tmp_path: Path, model_options: list[str]) -> None:
-    path = write_world(tmp_path, "captions.jsonl", None, 900)
+    path = write_world(tmp_path, "captions.jsonl", None, 600)
+    last = block_last_image(path)
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "capedit", "fix", str(path), "--out", str(out), "--workers", "2", *model_options]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    parts = tmp_path / "out.jsonl.edits.capedit" / "work" / "parts"
-    deadline = time.monotonic() + 120
-    while not (parts.exists() and list(parts.glob("*.parquet"))) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    parts = wait_for_parts(run, out, 2)
     workers = workers_of(run.pid)
     assert len(workers) == 2
     run.send_signal(signal.SIGINT)
-    _, told = run.communicate(timeout=60)
+    _, told = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130
     assert "give the same command again" in told
     assert "Traceback" not in told
     assert not any(is_worker(worker) for worker in workers)
     assert not out.exists()
-    done = len(list(parts.glob("*.parquet")))
-    assert done >= 1
+    assert len(list(parts.glob("*.parquet"))) == 2
+    last.unlink()
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stderr
-    assert len(list(open_dataset(out))) == 900
+    assert finished.returncode == 3, finished.stderr  # an image is gone
+    assert len(list(open_dataset(out))) == 600
+
+
+def test_workers_of_a_killed_run_go(tmp_path: Path, model_options: list[str]) -> None:
+    """They hold its error stream: it ends only when the last of them has gone."""
+    path = write_world(tmp_path, "captions.jsonl", None, 600)
+    block_last_image(path)
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "capedit", "fix", str(path), "--out", str(out), "--workers", "2", *model_options]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE)
+    wait_for_parts(run, out, 2)
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=PATIENCE)
+
+
+PATIENCE = 300
+"""Seconds that a busy machine may take for what an idle one does in two."""
+
+
+def block_last_image(path: Path) -> Path:
+    """Have whoever reads the image of the last caption wait for ever: the run cannot be over before it is stopped."""
+    *_, last = open_dataset(path)
+    assert isinstance(last.image, ImageFile)
+    last.image.path.unlink()
+    os.mkfifo(last.image.path)
+    return last.image.path
+
+
+def wait_for_parts(run: subprocess.Popen[Any], out: Path, count: int) -> Path:
+    """Until so many shards are done; gives the folder that they are in."""
+    parts = edits_folder(out) / "work" / "parts"
+    deadline = time.monotonic() + PATIENCE
+    while not parts.exists() or len(list(parts.glob("*.parquet"))) < count:
+        assert run.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return parts

@@ -2,10 +2,8 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -307,22 +305,3 @@ def test_a_store_of_another_encoder_is_refused(tmp_path: Path, treatment: Treatm
     (store / "store.json").write_text(json.dumps(header))
     with pytest.raises(CapeditError, match="made by encoder other"):
         fix(open_dataset(path), tmp_path / "out.jsonl", treatment=replace(treatment, features=str(store)))
-
-
-@pytest.fixture
-def orphaned(tmp_path: Path, model_options: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    path = write_world(tmp_path, "captions.jsonl", None, 600)
-    command = [sys.executable, "-m", "capedit", "fix", str(path), "--out", str(tmp_path / "out.jsonl")]
-    run = subprocess.Popen([*command, "--workers", "2", *model_options], stderr=subprocess.PIPE)
-    yield run
-    run.kill()
-    run.wait()
-
-
-def test_workers_of_a_killed_run_go(tmp_path: Path, orphaned: subprocess.Popen[bytes]) -> None:
-    """They hold its error stream: it ends only when the last of them has gone."""
-    parts = tmp_path / "out.jsonl.edits.capedit" / "work" / "parts"
-    while not (parts.exists() and list(parts.glob("*.parquet"))):
-        assert orphaned.poll() is None
-    orphaned.send_signal(signal.SIGKILL)
-    _, _ = orphaned.communicate(timeout=30)
