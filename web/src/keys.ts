@@ -4,14 +4,19 @@ import { dialog } from "./dialog";
 import { h } from "./dom";
 
 export interface Key {
-  /** As in `KeyboardEvent.key`; "Mod+" is Ctrl, or Command on a Mac. The first is shown. */
+  /** As in `KeyboardEvent.key`; "Mod+" is Ctrl, or Command on a Mac. The first two are shown. */
   keys: string[];
+  /** Shown instead, where the keys are a range. */
+  shown?: string;
   does: string;
   group: string;
   /** Whether it goes on while the key is held down; a decision must not. */
   repeats?: boolean;
-  run: () => void;
+  run: (name: string) => void;
 }
+
+/** The digits that choose one of nine. */
+export const DIGITS = { keys: Array.from("123456789"), shown: "1 … 9" };
 
 const IS_MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -26,7 +31,7 @@ export function listen(table: () => Key[]): void {
       if (typing && name === "Mod+z") return; // fields have an undo of their own
       if (isPressing(event.target) && (name === "Enter" || name === " ")) return; // a button does its own thing
       event.preventDefault();
-      if (!event.repeat || key.repeats) key.run();
+      if (!event.repeat || key.repeats) key.run(name);
       return;
     }
   });
@@ -73,7 +78,7 @@ export function showSheet(table: Key[]): void {
             "dl",
             {},
             keys.flatMap((key) => [
-              h("dt", {}, key.keys.slice(0, 2).flatMap((name, at) => [at ? " or " : "", h("kbd", {}, keyLabel(name))])),
+              h("dt", {}, key.shown ? h("kbd", {}, key.shown) : key.keys.slice(0, 2).flatMap((name, at) => [at ? " or " : "", h("kbd", {}, keyLabel(name))])),
               h("dd", {}, key.does),
             ]),
           ),

@@ -4,7 +4,7 @@ import { get, post, signIn } from "./api";
 import { h, icon, percent, show } from "./dom";
 import { rowsOf, type Edit } from "./edit";
 import type { Gaze } from "./heatmap";
-import { type Key, listen, showSheet } from "./keys";
+import { DIGITS, type Key, listen, showSheet } from "./keys";
 import { KnobPanel } from "./knobs";
 import { PictureStage } from "./picture";
 import { SentPicture } from "./sent";
@@ -75,10 +75,7 @@ class Playground {
     { keys: ["r"], does: "replay the rounds", group: "Playground", run: () => this.replay() },
     { keys: ["w"], does: "walk over the words (then ← →): where the model looks", group: "Playground", run: () => this.walk() },
     { keys: ["0"], does: "knobs as the model was tuned", group: "Playground", run: () => this.knobs.reset() },
-    ...Array.from({ length: 9 }, (_, at) => ({
-      keys: [String(at + 1)], does: `example ${at + 1}`, group: "Examples",
-      run: () => this.shelf.querySelectorAll("button")[at]?.click(),
-    })),
+    { ...DIGITS, does: "take that example", group: "Playground", run: (digit) => this.shelf.querySelectorAll("button")[Number(digit) - 1]?.click() },
     { keys: ["y"], does: "copy the refined caption", group: "Take away", run: () => this.take("text") },
     { keys: ["j"], does: "copy as JSON", group: "Take away", run: () => this.take("json") },
     { keys: ["p"], does: "copy a picture of the trace", group: "Take away", run: () => this.take("picture") },
@@ -320,7 +317,7 @@ class Playground {
   }
 
   private help(): void {
-    showSheet(this.table.filter((key) => key.group !== "Examples" || key.keys[0] === "1").map((key) => (key.group === "Examples" ? { ...key, keys: ["1", "9"], does: "take an example: 1 to 9" } : key)));
+    showSheet(this.table);
   }
 
   private fail(error: unknown): void {

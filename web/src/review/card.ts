@@ -221,7 +221,7 @@ export class Card {
   private story(item: Item): string {
     const parts = [`#${item.row}`, `id ${item.id}`, item.place];
     if (item.confidence !== null) parts.push(`${percent(item.confidence)} sure`);
-    if (item.fits !== null) parts.push(`fits ${percent(item.fits)}`);
+    if (item.fits !== null) parts.push(`the original fits ${percent(item.fits)}`);
     if (item.status === "held") parts.push(item.reason ? `held: ${item.reason}` : "held for review");
     if (item.status === "failed") parts.push(`failed: ${item.reason ?? "unknown"}`);
     if (item.state.by) parts.push(`decided by ${item.state.by}`);

@@ -2,7 +2,7 @@
 
 import { get, post, Problem, signIn } from "../api";
 import { h, icon, show } from "../dom";
-import { type Key, listen, showSheet } from "../keys";
+import { DIGITS, type Key, listen, showSheet } from "../keys";
 import { themeButton } from "../theme";
 import { toast } from "../toast";
 import { readAddress, writeAddress } from "./address";
@@ -74,10 +74,7 @@ class ReviewPage {
     { keys: ["ArrowRight", "l"], does: "next operation", group: "Operations", repeats: true, run: () => this.onDesk(() => this.card.walk(1)) },
     { keys: ["ArrowLeft", "h"], does: "operation before", group: "Operations", repeats: true, run: () => this.onDesk(() => this.card.walk(-1)) },
     { keys: [" ", "t"], does: "accept or reject the operation", group: "Operations", run: () => this.onDesk(() => this.card.turn()) },
-    ...Array.from({ length: 9 }, (_, at) => ({
-      keys: [String(at + 1)], does: "accept or reject operation 1 to 9", group: "Operations",
-      run: () => this.onDesk(() => this.card.turn(at)),
-    })),
+    { ...DIGITS, does: "accept or reject that operation", group: "Operations", run: (digit) => this.onDesk(() => this.card.turn(Number(digit) - 1)) },
     { keys: ["j", "ArrowDown"], does: "next caption", group: "Move", repeats: true, run: () => this.step(1) },
     { keys: ["k", "ArrowUp"], does: "caption before", group: "Move", repeats: true, run: () => this.step(-1) },
     { keys: ["n"], does: "next caption to do", group: "Move", run: () => this.act(() => this.onward()) },
@@ -410,7 +407,7 @@ class ReviewPage {
   }
 
   private help(): void {
-    showSheet(this.table.filter((key) => !/^[2-9]$/.test(key.keys[0] ?? "")).map((key) => (key.keys[0] === "1" ? { ...key, keys: ["1", "9"] } : key)));
+    showSheet(this.table);
   }
 
   private fail(error: unknown): void {

@@ -31,7 +31,6 @@ function person(one: News["present"][number]): HTMLElement {
 }
 
 function duration(minutes: number): string {
-  if (minutes < 1) return "under a minute";
-  if (minutes < 60) return `${Math.round(minutes)} min`;
+  if (minutes < 60) return `${Math.max(1, Math.round(minutes))} min`;
   return minutes < 48 * 60 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`;
 }
