@@ -95,7 +95,8 @@ def test_a_table_goes_through_json() -> None:
     ("value", "column", "text"),
     [
         (None, "C", "–"),
-        (97567, "train", "97,567"),
+        (97567, "", "97,567"),
+        (48, "", "48"),
         (8.384, "GPS", "8.38"),
         (194.84, "C", "194.8"),
         (24.0, "B-4", "24.0"),
@@ -120,7 +121,7 @@ def test_claims_are_checked_against_our_numbers() -> None:
     rising = filled(6, COCO, "C", {"1": 150.0, "2": 160.0, "3": 155.0, "4": 156.0, "5": 156.0})
     claims = check_claims({6: rising})
     assert [(claim.paper, claim.ours) for claim in claims] == [(True, True), (True, False)]
-    assert claims[1].figures == "3 155.00, 2 160.00"
+    assert claims[1].figures == "3: 155.00, 2: 160.00"
 
 
 def test_tables_without_our_numbers_claim_nothing() -> None:
@@ -138,6 +139,8 @@ def test_a_report_has_all_its_files(tmp_path: Path) -> None:
     assert names >= {"report.md", "report.tex", "index.html", "lambda.png", "rounds.png", "time.png", "table-4.csv"}
     text = page.read_text()
     assert "Made up &lt;here&gt;." in text
-    assert text.count("<h2>Table") == 3
-    assert "does not hold" not in text.split("Table 4")[0]
+    assert text.count("<h2 id=table-") == 3
+    assert text.count("<tbody><tr class=paper><th scope=rowgroup rowspan=2>1.5</th>") == 1  # one name for both rows
+    assert text.index("lambda.png") < text.index("<h2 id=table-6")  # a plot stands with its table
+    assert "does not hold" not in text
     assert "![" in (tmp_path / "report.md").read_text()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from capedit.training.examination import Question
     from capedit.training.material import Material
+    from capedit.training.train_system import SystemRecipe
     from capedit.training.train_tiger import Trained
     from capedit.vision import FeatureStore
 
@@ -33,6 +34,7 @@ def train(
         Path | None, typer.Option(help="concepts.safetensors of `capedit build encoder`, for the concept channel.")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
+    phrases: Annotated[int, typer.Option(min=0, help="v-lasertagger: size of its phrase vocabulary.")] = 500,
     json: Annotated[bool, typer.Option("--json", help="Print the marks as JSON.")] = False,
 ) -> None:
     """Train an editor, stage after stage, and write a model folder that `capedit edit --model` takes.
@@ -46,6 +48,7 @@ def train(
     from capedit.training.loop import Progress
     from capedit.training.material import ImageKeys, Material, read_questions
     from capedit.training.recipe import Recipe
+    from capedit.training.train_system import small_recipe
     from capedit.training.train_tiger import train_tiger
     from capedit.vision import FeatureStore
 
@@ -56,7 +59,7 @@ def train(
     keys = ImageKeys(store)
     material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)
     if recipe is None:
-        _train_system(model, steps, material, questions, store, output, json=json)
+        _train_system(small_recipe(model, steps, phrases), material, questions, store, output, json=json)
         return
     with join_workers() as workers, progress_bar() as progress:
         steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
@@ -84,8 +87,7 @@ def _show(marks: "Mapping[str, float]", model: Path, *, json: bool) -> None:
 
 
 def _train_system(
-    name: str,
-    steps: int | None,
+    recipe: "SystemRecipe",
     material: "Material",
     questions: "list[Question]",
     store: "FeatureStore",
@@ -98,12 +100,12 @@ def _train_system(
     from capedit.models.vocabulary import Vocabulary
     from capedit.training.distributed import join_workers
     from capedit.training.systems import SystemExamination
-    from capedit.training.train_system import MIN_COUNT, small_recipe, train_system
+    from capedit.training.train_system import MIN_COUNT, train_system
 
-    recipe = small_recipe(name, steps)
     vocabulary = Vocabulary.from_captions((caption for _, *pair in material.edits for caption in pair), MIN_COUNT)
     with join_workers() as workers, progress_bar() as progress:
-        watch = show_training(progress, progress.add_task(name, total=recipe.train.steps), name)
+        bar = progress.add_task(recipe.system, total=recipe.train.steps)
+        watch = show_training(progress, bar, recipe.system)
         trained = train_system(recipe, material, questions, vocabulary, store, output, workers=workers, watch=watch)
         if not workers.leads:
             return

@@ -56,13 +56,13 @@ class SystemRecipe:
     """Size of V-LaserTagger's phrase vocabulary; None takes every phrase of the data."""
 
 
-def small_recipe(system: str, steps: int | None = None) -> SystemRecipe:
+def small_recipe(system: str, steps: int | None = None, phrases: int | None = 500) -> SystemRecipe:
     """What `capedit train` takes for a system that is named; `capedit reproduce --scale small` has the same shapes."""
     lstm = system in LSTM_SYSTEMS
     train = replace(SMALL, learning_rate=SMALL_LSTM_RATE) if lstm else SMALL
     if steps is not None:
         train = replace(train, steps=steps, evaluate_every=min(steps, train.evaluate_every))
-    return SystemRecipe(system, SMALL_LSTM if lstm else {"encoder": SMALL_ENCODER}, train)
+    return SystemRecipe(system, SMALL_LSTM if lstm else {"encoder": SMALL_ENCODER}, train, phrases)
 
 
 @dataclass(frozen=True)

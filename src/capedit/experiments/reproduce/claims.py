@@ -74,7 +74,7 @@ def _order(
         rest = [values[other].get(column) for other in others]
         return best is not None and all(value is not None and best > value for value in rest)
 
-    told = [f"{label} {rows[label].ours.get(column) or 0:.2f}" for label in (first, *others)]
+    told = [f"{label}: {rows[label].ours.get(column) or 0:.2f}" for label in (first, *others)]
     yield Claim(
         benchmark,
         text,

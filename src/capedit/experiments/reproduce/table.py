@@ -46,7 +46,8 @@ class Table:
     def printed(self, benchmark: str) -> Iterator[tuple[str, str, list[str]]]:
         """The same, with cells as tables print them."""
         for label, whose, cells in self.lines(benchmark):
-            yield label, whose, [cell(value, column) for value, column in zip(cells, self.columns, strict=True)]
+            told = zip(cells, self.columns, strict=True)
+            yield label, whose, [cell(value, "" if label in COUNTS else column) for value, column in told]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,12 +60,14 @@ class Table:
 
 PRECISE = ("ES", "GPS", "D", "A", "IT (ms)", "GMACs", "M parameters")
 """Columns with two digits behind the point; the others have one."""
+COUNTS = ("instances", "images", "vocabulary")
+"""Rows with none."""
 
 
 def cell(value: float | None, column: str) -> str:
-    """A number as tables print it."""
+    """A number as tables print it; without a column, a count."""
     if value is None:
         return "–"
-    if value == int(value) and abs(value) >= 1000:
+    if not column:
         return f"{value:,.0f}"
     return f"{value:.2f}" if column in PRECISE else f"{value:.1f}"

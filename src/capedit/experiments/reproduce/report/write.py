@@ -31,9 +31,11 @@ def write_report(report: Report, folder: Path) -> Path:
         "# Explicit image caption editing, reproduced",
         "\n".join(f"- {condition}" for condition in report.conditions),
         *([_claims(claims)] if claims else []),
-        *map(as_markdown, tables),
-        *(f"![{title}]({path.name})" for title, path in plots.items()),
     ]
+    for table in tables:
+        markdown.append(as_markdown(table))
+        if table.number in plots:
+            markdown.append(f"![{plots[table.number].title}]({plots[table.number].path.name})")
     (folder / "report.md").write_text("\n\n".join(markdown) + "\n", encoding="utf-8")
     conditions = "".join(f"% {condition}\n" for condition in report.conditions)
     (folder / "report.tex").write_text(conditions + "\n".join(map(as_latex, tables)), encoding="utf-8")
