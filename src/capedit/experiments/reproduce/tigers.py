@@ -44,7 +44,7 @@ def knobs(rounds: int) -> Knobs:
 
 def recipe(variant: Variant, scale: Scale, train: TrainConfig, rounds: int) -> Recipe:
     """How a variant learns to edit."""
-    training = TigerTraining(keep_weight=variant.keep_weight, body_rate=scale.body_rate)
+    training = TigerTraining(keep_weight=variant.keep_weight)
     return _recipe(variant.name, scale, Stage("edits", False, train, training), rounds, shared=False)
 
 
