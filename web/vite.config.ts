@@ -6,11 +6,13 @@ import { defineConfig, type Plugin } from "vite";
 const root = import.meta.dirname;
 const outDir = resolve(root, "../src/capedit/server/static");
 
-/** Every file that the built pages are made of, in a fixed order. */
+/** Every file that the built pages are made of; not what editors and desktops leave lying about. */
 function sources(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() ? sources(join(folder, entry.name)) : [join(folder, entry.name)],
-  );
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return sources(path);
+    return /\.(ts|css|html|svg)$/.test(entry.name) ? [path] : [];
+  });
 }
 
 /** Leaves a hash of the sources beside the built files: a test tells when someone forgot to build. */
@@ -21,8 +23,8 @@ function stamp(): Plugin {
       const files = [join(root, "index.html"), join(root, "review.html"), ...sources(join(root, "src")), ...sources(join(root, "public"))];
       const digest = createHash("sha256");
       for (const file of files.map((file) => relative(root, file).replaceAll("\\", "/")).sort()) {
-        digest.update(`${file}\0`);
-        digest.update(readFileSync(join(root, file)));
+        // Whatever line ends the machine's checkout has.
+        digest.update(`${file}\0${readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n")}`);
       }
       writeFileSync(join(outDir, "sources.sha256"), `${digest.digest("hex")}\n`);
     },

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.server.conftest import picture
@@ -16,17 +17,26 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from capedit.server.app import service_app
-from capedit.server.run import access_for, serve
+from capedit.server.run import serve
 from capedit.server.settings import Limits
 from tests.editing.tiny import tiny_editor
 
-editor = tiny_editor(Path({folder!r}))
+folder = Path({folder!r})
+editor = tiny_editor(folder)
 edit_seen = editor.edit_seen
-editor.edit_seen = lambda *a, **k: (time.sleep(1.5), edit_seen(*a, **k))[1]
-app = service_app(editor, examples=[])
-serve(app, "127.0.0.1", 0, Limits(), lambda address: print(address, flush=True))
+
+def slowly(*arguments, **knobs):
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+    return edit_seen(*arguments, **knobs)
+
+editor.edit_seen = slowly
+limits = Limits(shutdown_seconds=120, seconds=120)
+app = service_app(editor, examples=[], limits=limits)
+serve(app, "127.0.0.1", 0, limits, lambda address: print(address, flush=True))
 print("stopped", flush=True)
 """
+PATIENCE = 120.0
 
 
 def test_an_answer_under_way_is_given_and_the_port_is_let_go(tmp_path: Path) -> None:
@@ -35,36 +45,45 @@ def test_an_answer_under_way_is_given_and_the_port_is_let_go(tmp_path: Path) -> 
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = process.stdout.readline().strip()
-    _wait_for(f"{address}api/v1/health")
-    image = json.load(_post(f"{address}api/v1/images", picture(), "application/octet-stream"))
-    answers: list[int] = []
+    until(lambda: answers(f"{address}api/v1/health"))
+    with _post(f"{address}api/v1/images", picture(), "application/octet-stream") as answer:
+        image = json.load(answer)["image_id"]
+    statuses: list[int] = []
 
     def ask() -> None:
-        body = json.dumps({"image_id": image["image_id"], "caption": "a dog"}).encode()
-        answers.append(_post(f"{address}api/v1/edit", body, "application/json").status)
+        body = json.dumps({"image_id": image, "caption": "a dog"}).encode()
+        with _post(f"{address}api/v1/edit", body, "application/json") as answer:
+            statuses.append(answer.status)
 
     asking = threading.Thread(target=ask)
     asking.start()
-    while json.load(urllib.request.urlopen(f"{address}api/v1/health"))["waiting"] == 0:
-        time.sleep(0.02)
+    until(lambda: b'"waiting":1' in answers(f"{address}api/v1/health"))
     process.send_signal(signal.SIGINT)
-    asking.join(30)
-    assert answers == [200]
-    assert process.wait(30) == 0
+    until(lambda: not answers(f"{address}api/v1/health"))  # nobody else is let in
+    (tmp_path / "go").touch()
+    asking.join(PATIENCE)
+    assert statuses == [200]
+    assert process.wait(PATIENCE) == 0
     assert "stopped" in process.stdout.read()
     process.stdout.close()
 
 
 def _post(address: str, body: bytes, kind: str):  # type: ignore[no-untyped-def]
-    return urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": kind}), timeout=30)
+    return urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": kind}), timeout=PATIENCE)
 
 
-def _wait_for(address: str) -> None:
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(address, timeout=5)
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"{address} never answered")
+def answers(address: str) -> bytes:
+    """What comes from there; nothing if nobody is there."""
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            found: bytes = answer.read()
+            return found
+    except OSError:
+        return b""
+
+
+def until(come_true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not come_true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
