@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from capedit.cli import main
 from capedit.cli.models import SYSTEM_FILE as LISTED_FILE
 from capedit.editing.system_editor import trace_of
 from capedit.edits import count_implicit, count_trace
@@ -15,16 +14,10 @@ from capedit.experiments.predicting import load_model
 from capedit.models.system import Outcome
 from capedit.models.systems import SYSTEM_FILE, SYSTEMS, SystemCard, save_system
 from tests.editing.tiny import MeanColours, write_tiny_model
+from tests.experiments.calling import run
 from tests.training.made import Made, made_pairs, made_store, made_system
 
 PAIRS = made_pairs(40)
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    code = end.value.code
-    return code if isinstance(code, int) else 0
 
 
 def write_pairs(path: Path, pairs: list[Made]) -> Path:

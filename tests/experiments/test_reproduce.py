@@ -5,9 +5,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from capedit.cli import main
 from capedit.errors import CapeditError
-from capedit.experiments.reproduce import SCALES, Benchmark, ScaleName, Workshop, estimate, make_benchmarks, train_only
+from capedit.experiments.reproduce import (
+    SCALES,
+    Benchmark,
+    ScaleName,
+    Workshop,
+    estimate,
+    make_benchmarks,
+    reproduce,
+    train_only,
+)
 from capedit.experiments.reproduce.costs import measure_cost
 from capedit.experiments.reproduce.paper import PAPER
 from capedit.experiments.reproduce.plan import in_order
@@ -19,6 +27,7 @@ from capedit.models.tiger import TagHead, Tiger, TigerConfig
 from capedit.models.tiger_files import read_config
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.systems import vision_of
+from tests.experiments.calling import run
 
 TINY = SCALES[ScaleName.TINY]
 PRETRAINED = Variant(pretrained=True)
@@ -40,13 +49,6 @@ def test_every_table_has_a_plan_for_its_benchmarks() -> None:
         assert set(PAPER[number].benchmarks) == set(plan.benchmarks)
     assert sorted(ORDER) == sorted(PAPER)
     assert in_order([4, 2, 9]) == [2, 9, 4]  # ablations come last
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    code = end.value.code
-    return code if isinstance(code, int) else 0
 
 
 def test_tiny_runs_end_to_end(tmp_path: Path) -> None:
@@ -208,6 +210,11 @@ def test_a_guest_is_shown_beside_the_comparison(
 ) -> None:
     assert run("reproduce", "--guest", "default", "--out", tmp_path) == 1
     assert "reads visual tokens of" in capsys.readouterr().err
+
+
+def test_a_table_of_another_benchmark_is_refused(benchmarks: list[Benchmark], tmp_path: Path) -> None:
+    with pytest.raises(CapeditError, match="table 3: is about Flickr30K-EE"):
+        reproduce([Workshop(TINY, benchmarks[0], tmp_path)], tmp_path, tables=[3])
 
 
 def test_another_scale_or_other_data_have_another_folder(benchmarks: list[Benchmark], tmp_path: Path) -> None:

@@ -71,10 +71,14 @@ def reproduce(
     if minutes is not None:
         chosen = replace(chosen, seconds=60 * minutes)
     files = {COCO: (coco_train, coco_val), FLICKR: (flickr_train, flickr_val)}
-    benchmarks = _benchmarks(chosen.name == "tiny", output, files, split, features)
-    at_hand = {benchmark.name for benchmark in benchmarks}
-    tables = table or [number for number, planned in PLANS.items() if at_hand.intersection(planned.benchmarks)]
     with join_workers() as workers, progress_bar() as progress:
+        if not workers.leads:
+            workers.agree(True)  # made data are made by one process
+        benchmarks = _benchmarks(chosen.name == "tiny", output, files, split, features)
+        if workers.leads:
+            workers.agree(True)
+        at_hand = {benchmark.name for benchmark in benchmarks}
+        tables = table or [number for number, planned in PLANS.items() if at_hand.intersection(planned.benchmarks)]
         bars: dict[str, TaskID] = {}
 
         def watch(name: str, step: "Progress") -> None:

@@ -18,6 +18,10 @@ class Claim:
     """The numbers of ours that decide it."""
 
 
+def verdict(holds: bool) -> str:
+    return "holds" if holds else "does not hold"
+
+
 def check_claims(tables: Mapping[int, Table]) -> list[Claim]:
     """All claims that the tables at hand can decide."""
     return [claim for table in tables.values() for claim in _claims(table)]

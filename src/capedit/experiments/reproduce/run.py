@@ -38,6 +38,9 @@ def reproduce(
     examples, named as in the feature store.
     """
     workers, numbers = shops[0].workers, in_order(tables)
+    for number in numbers:
+        if not concerned(number, shops):
+            raise CapeditError(f"table {number}: is about {' and '.join(PLANS[number].benchmarks)}, which is not given")
     kept = out / "tables" / _identity(shops)
     if workers.world > 1:  # processes train together; then one of them measures, and nobody waits for it
         for number in numbers:
@@ -75,7 +78,7 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
         "TIger is the paper's method here: three separate modules, gold states, no concept channel, no repairs, except "
         "that no content word is inserted twice. All systems have the same words, visual tokens and (where they have "
         "one) shape of the two-stream encoder.",
-        "The best of a few checkpoints is taken by CIDEr-D on a part of the instances that are examined.",
+        "Of the checkpoints of a run, the best is taken by CIDEr-D on a part of the instances that are examined.",
         f"Machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch "
         f"{torch.__version__}; capedit {capedit.__version__}.",
         "Steps (ES, D, A) are counted in words, where the paper counts word pieces.",

@@ -44,8 +44,8 @@ from capedit.training.train_tiger import setup as setup_tiger
 
 Model = str | Variant
 """One of `SYSTEMS` by name, or a variant of TIger."""
-EVALUATIONS = 3
-"""Times that a model is examined in training, to keep the best."""
+EVALUATIONS = 2
+"""Times that a model is examined in training, half-way and at the end; the better one is kept."""
 CHECKPOINTS = 20
 """Times that a model is saved in training: what is lost if the machine goes down is a part of so many."""
 TRIED = 32

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from capedit.edits.render.html import STYLE as EDIT_STYLE
-from capedit.experiments.reproduce.claims import Claim
+from capedit.experiments.reproduce.claims import Claim, verdict
 from capedit.experiments.reproduce.examples import Example, examples_html
 from capedit.experiments.reproduce.plots import Plot
 from capedit.experiments.reproduce.table import Table
@@ -105,16 +105,12 @@ def _block(table: Table, benchmark: str) -> str:
 def _claims(claims: Sequence[Claim]) -> str:
     lines = "".join(
         f"<tr><td>{escape(claim.text)}</td><td>{escape(claim.benchmark)}</td>"
-        f'<td class="verdict {"holds" if claim.ours else "fails"}">{_yes(claim.ours)}</td>'
+        f'<td class="verdict {"holds" if claim.ours else "fails"}">{verdict(claim.ours)}</td>'
         f"<td class=soft>{escape(claim.figures)}</td></tr>"
         for claim in claims
     )
     head = "<tr><th>the paper's claim</th><th>benchmark</th><th>ours</th><th>our figures</th></tr>"
     return f"<div class=wide><table class=claims><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
-
-
-def _yes(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
 
 
 def _list(items: Sequence[str]) -> str:

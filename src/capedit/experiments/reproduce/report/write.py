@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from capedit.experiments.reproduce.claims import Claim, check_claims
+from capedit.experiments.reproduce.claims import Claim, check_claims, verdict
 from capedit.experiments.reproduce.examples import Example
 from capedit.experiments.reproduce.plots import plot_tables
 from capedit.experiments.reproduce.report.page import as_page
@@ -50,11 +50,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     lines = ["## What the paper claims, and what we found", "", "| claim | benchmark | paper | ours | our figures |"]
     lines.append("|---|---|---|---|---|")
     lines += [
-        f"| {claim.text} | {claim.benchmark} | {_yes(claim.paper)} | {_yes(claim.ours)} | {claim.figures} |"
+        f"| {claim.text} | {claim.benchmark} | {verdict(claim.paper)} | {verdict(claim.ours)} | {claim.figures} |"
         for claim in claims
     ]
     return "\n".join(lines)
-
-
-def _yes(holds: bool) -> str:
-    return "holds" if holds else "does not hold"
