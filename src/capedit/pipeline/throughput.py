@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,8 @@ class Measurement:
     """Of processors, spent by the workers: what the captions cost, whatever else the machine does."""
     stages: dict[str, float]
     """Seconds of each stage of the run."""
+    run_cpu_seconds: dict[str, float]
+    """Of a processor, spent by the process of the run in each stage: what no other worker can help with."""
     memory_run: int
     """Most bytes that the process of the run has held."""
     memory_worker: int
@@ -177,8 +179,18 @@ def _picture(chance: np.random.Generator) -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """A report, and how things stood when it came."""
+
+    progress: Progress
+    time: float = field(default_factory=time.perf_counter)
+    cpu: float = field(default_factory=time.process_time)
+    memory: int = field(default_factory=peak_memory)
+
+
 def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, workers: int) -> Measurement:
-    moments: list[tuple[float, int, Progress]] = []
+    moments: list[_Moment] = []
     started = time.perf_counter()
     fix(
         open_dataset(data),
@@ -186,15 +198,17 @@ def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, w
         treatment=Treatment.from_json(treatment),
         engine=EngineName(engine),
         workers=workers,
-        report=lambda now: moments.append((time.perf_counter(), peak_memory(), now)),
+        report=lambda now: moments.append(_Moment(now)),
     )
     ended = time.perf_counter()
     stages: dict[str, float] = {}
-    times = [at for at, _, _ in moments]
-    for begin, end, (_, _, now) in zip(times, [*times[1:], ended], moments, strict=True):
-        stages[now.stage] = stages.get(now.stage, 0.0) + end - begin
-    editing = [(now, memory) for _, memory, now in moments if now.stage is Stage.EDITING]
-    last, span = editing[-1][0], max(stages[Stage.EDITING], 1e-9)
+    cpu: dict[str, float] = {}
+    for begin, end in zip(moments, [*moments[1:], _Moment(moments[-1].progress)], strict=True):
+        stage = begin.progress.stage
+        stages[stage] = stages.get(stage, 0.0) + end.time - begin.time
+        cpu[stage] = cpu.get(stage, 0.0) + end.cpu - begin.cpu
+    editing = [moment for moment in moments if moment.progress.stage is Stage.EDITING]
+    last, span = editing[-1].progress, max(stages[Stage.EDITING], 1e-9)
     step = -(-len(editing) // CURVE_POINTS)
     return Measurement(
         engine,
@@ -206,10 +220,11 @@ def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, w
         captions_per_second=last.captions / span,
         images_per_second=last.images / span,
         cpu_seconds=last.cpu,
-        stages={stage: round(seconds, 3) for stage, seconds in stages.items()},
+        stages=stages,
+        run_cpu_seconds=cpu,
         memory_run=peak_memory(),
         memory_worker=last.memory,
-        curve=[(now.captions, memory, now.memory) for now, memory in editing[::-step][::-1]],
+        curve=[(one.progress.captions, one.memory, one.progress.memory) for one in editing[::-step][::-1]],
     )
 
 
