@@ -184,7 +184,7 @@ class _Moment:
     """A report, and how things stood when it came."""
 
     progress: Progress
-    time: float = field(default_factory=time.perf_counter)
+    at: float = field(default_factory=time.perf_counter)
     cpu: float = field(default_factory=time.process_time)
     memory: int = field(default_factory=peak_memory)
 
@@ -205,7 +205,7 @@ def _measured_run(data: str, out: str, treatment: dict[str, Any], engine: str, w
     cpu: dict[str, float] = {}
     for begin, end in zip(moments, [*moments[1:], _Moment(moments[-1].progress)], strict=True):
         stage = begin.progress.stage
-        stages[stage] = stages.get(stage, 0.0) + end.time - begin.time
+        stages[stage] = stages.get(stage, 0.0) + end.at - begin.at
         cpu[stage] = cpu.get(stage, 0.0) + end.cpu - begin.cpu
     editing = [moment for moment in moments if moment.progress.stage is Stage.EDITING]
     last, span = editing[-1].progress, max(stages[Stage.EDITING], 1e-9)
