@@ -3,13 +3,15 @@
     python benchmarks/service.py --images PHOTOS [--model FOLDER] [--requests 500] [--soak 10000]
 
 Starts `capedit serve` by itself. Two kinds of requests: a new image with each (upload, decode, encode, edit), and
-another caption for an image that is remembered (edit alone). Clients are threads with keep-alive connections. `--tiny`
+another caption for an image that is remembered (edit alone). Clients are threads of this process with keep-alive
+connections, on the same cores as the service. `--soak` mixes both kinds, a new image in every fourth request. `--tiny`
 serves the random-weight editor of the tests instead of a model: then the figures are the service's, not the networks'.
 """
 
 import argparse
 import http.client
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import cycle
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
@@ -61,8 +63,9 @@ class Load:
 class Service:
     """A running `capedit serve`."""
 
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], model: str, address: str) -> None:
         self.process = process
+        self.model = model
         self.netloc = urlsplit(address).netloc
 
     def connect(self) -> http.client.HTTPConnection:
@@ -90,11 +93,11 @@ def started(arguments: argparse.Namespace, folder: str) -> Iterator[Service]:
         command += ["--max-waiting", str(WAITING), "--threads", str(arguments.threads)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    address = process.stdout.readline().split(" at ")[-1].strip()
+    model, _, address = process.stdout.readline().strip().partition(" at ")
     if not address.startswith("http"):
         raise SystemExit("the service did not start")
     try:
-        yield Service(process, address)
+        yield Service(process, model, address)
     finally:
         process.terminate()
         process.wait(30)
@@ -142,17 +145,69 @@ def form(caption: str, *, image: bytes | None = None, image_id: str | None = Non
     return b"\r\n".join(parts) + b"\r\n--b--\r\n"
 
 
-def photographs(folder: Path | None, count: int) -> list[bytes]:
+class Requests:
+    """What clients ask for. Every new image has a tail of its own, so that no two files are the same."""
+
+    def __init__(self, service: Service, images: list[bytes]) -> None:
+        self.service, self.images = service, images
+        self.sent = count()
+        self.remind()
+
+    def remind(self) -> None:
+        """Have the service remember the known image, which many others may have driven out."""
+        connection = self.service.connect()
+        connection.request("POST", "/api/v1/images", self.images[0], {"Content-Type": "application/octet-stream"})
+        self.known_id = json.loads(connection.getresponse().read())["image_id"]
+
+    def another_caption(self, number: int) -> bytes:
+        return form(CAPTIONS[number % len(CAPTIONS)], image_id=self.known_id)
+
+    def new_image(self, number: int) -> bytes:
+        unique = next(self.sent)
+        image = self.images[unique % len(self.images)] + str(unique).encode()
+        return form(CAPTIONS[number % len(CAPTIONS)], image=image)
+
+    def mixed(self, number: int) -> bytes:
+        return self.another_caption(number) if number % 4 else self.new_image(number)
+
+
+def photographs(folder: Path | None, most: int = 512) -> list[bytes]:
     """Files of a folder, or noise of the size of a photograph."""
     if folder is not None:
-        return [path.read_bytes() for path in sorted(folder.glob("*.jpg"))[:count]]
+        return [path.read_bytes() for path in islice(sorted(folder.glob("*.jpg")), most)]
     found = []
-    for seed in range(count):
+    for seed in range(most // 8):
         small = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
         out = BytesIO()
         Image.fromarray(small).resize((640, 480), Image.Resampling.BICUBIC).save(out, "JPEG", quality=90)
         found.append(out.getvalue())
     return found
+
+
+def measure_load(service: Service, requests: Requests, each: int) -> None:
+    print("| requests | requests/s | p50 ms | p95 ms | p99 ms | other answers |\n|---|---|---|---|---|---|")
+    for name, body in (("another caption", requests.another_caption), ("new image", requests.new_image)):
+        for clients in (1, 8, 32):
+            requests.remind()
+            print(drive(service, clients, each, body).row(f"{name}, {clients} clients"), flush=True)
+    requests.remind()
+    over = drive(service, 3 * WAITING, 12 * WAITING, requests.another_caption)
+    print(over.row(f"{3 * WAITING} clients, {WAITING} places"), flush=True)
+    if set(over.statuses) - {200, 429}:
+        print(f"unexpected: {over.statuses}")
+    jobs, batches = (service.metric(f'capedit_batch_size_{what}{{stage="edit"') for what in ("sum", "count"))
+    print(f"\nmean batch of captions: {jobs / batches:.1f}")
+
+
+def measure_memory(service: Service, requests: Requests, total: int) -> None:
+    requests.remind()
+    print(f"\nmemory after n requests, MB: 0: {service.memory():.0f}", end="", flush=True)
+    for part in range(1, 11):
+        soaked = drive(service, 8, total // 10, requests.mixed)
+        print(f", {part * (total // 10)}: {service.memory():.0f}", end="", flush=True)
+        if set(soaked.statuses) != {200}:
+            print(f" ({dict(soaked.statuses)})", end="")
+    print()
 
 
 def main() -> None:
@@ -164,39 +219,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--tiny", action="store_true")
     arguments = parser.parse_args()
-    images = photographs(arguments.images, 512)
-    captions = [caption for caption, _ in zip(cycle(CAPTIONS), range(1000), strict=False)]
+    load = os.getloadavg()[0]
     with TemporaryDirectory() as folder, started(arguments, folder) as service:
-        connection = service.connect()
-        connection.request("POST", "/api/v1/images", images[0], {"Content-Type": "application/octet-stream"})
-        known = json.loads(connection.getresponse().read())["image_id"]
-
-        def new_image(number: int) -> bytes:  # a changing tail, so that no two files are the same
-            return form(captions[number % 1000], image=images[number % len(images)] + str(number).encode())
-
-        def known_image(number: int) -> bytes:
-            return form(captions[number % 1000], image_id=known)
-
-        drive(service, 4, 16, new_image)  # warm
-        print("| requests | requests/s | p50 ms | p95 ms | p99 ms | other answers |\n|---|---|---|---|---|---|")
-        for name, body in (("another caption", known_image), ("new image", new_image)):
-            for clients in (1, 8, 32):
-                print(drive(service, clients, arguments.requests, body).row(f"{name}, {clients} clients"), flush=True)
-        over = drive(service, 3 * WAITING, 12 * WAITING, known_image)
-        print(over.row(f"{3 * WAITING} clients, {WAITING} places"), flush=True)
-        if set(over.statuses) - {200, 429}:
-            print(f"unexpected: {over.statuses}")
-        jobs, batches = (service.metric(f'capedit_batch_size_{what}{{stage="edit"') for what in ("sum", "count"))
-        print(f"\nmean batch of captions: {jobs / batches:.1f}")
+        print(f"{service.model}; {os.cpu_count()} cores, load {load:.1f} before\n")
+        requests = Requests(service, photographs(arguments.images))
+        drive(service, 4, 16, requests.new_image)  # warm
+        measure_load(service, requests, arguments.requests)
         if arguments.soak:
-            print(f"\nmemory after n requests, MB: 0: {service.memory():.0f}", end="", flush=True)
-            for part in range(10):
-                soaked = drive(service, 8, arguments.soak // 10, new_image)
-                done = (part + 1) * arguments.soak // 10
-                print(f", {done}: {service.memory():.0f}", end="", flush=True)
-                if set(soaked.statuses) != {200}:
-                    print(f" ({dict(soaked.statuses)})", end="")
-            print()
+            measure_memory(service, requests, arguments.soak)
 
 
 if __name__ == "__main__":

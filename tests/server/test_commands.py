@@ -12,7 +12,7 @@ from pathlib import Path
 from capedit.server.examples import drawn_examples
 from tests.server.runs import write_run
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @contextmanager

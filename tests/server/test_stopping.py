@@ -36,7 +36,7 @@ app = service_app(editor, examples=[], limits=limits)
 serve(app, "127.0.0.1", 0, limits, lambda address: print(address, flush=True))
 print("stopped", flush=True)
 """
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def test_an_answer_under_way_is_given_and_the_port_is_let_go(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ export class Card {
   }
 
   async flag(): Promise<void> {
-    await this.decide({ flagged: !this.item?.state.decision.flagged });
+    const flagged = !this.item?.state.decision.flagged;
+    this.say(flagged ? "flagged" : "flag taken away");
+    await this.decide({ flagged });
   }
 
   async reset(): Promise<void> {
@@ -89,7 +91,10 @@ export class Card {
     const signs = [...(this.item?.state.decision.units ?? "")];
     if (signs[number] === undefined) return;
     this.unitAt = number;
-    signs[number] = signs[number] === "+" ? "-" : "+";
+    const sign = signs[number] === "+" ? "-" : "+";
+    signs[number] = sign;
+    const unit = this.item?.units[number];
+    if (unit) this.say(`${kindName(unit)}, ${SAID[sign]}`);
     await this.decide({ units: signs.join(""), text: null, settled: !signs.includes("?"), skipped: false });
   }
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from threading import Lock
 
 from capedit.server.review.decisions import Author
 
@@ -19,16 +20,20 @@ class Present:
 
 
 class Presence:
-    """The browsers that have been heard of lately."""
+    """The browsers that have been heard of lately; safe to use from several threads."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._present: dict[str, Present] = {}
 
     def note(self, author: Author, row: int | None) -> None:
-        self._present[author.id] = Present(author, row, time.monotonic())
-        while len(self._present) > _MOST:
-            del self._present[min(self._present, key=lambda id: self._present[id].seen)]
+        with self._lock:
+            self._present.pop(author.id, None)
+            self._present[author.id] = Present(author, row, time.monotonic())  # last, as it was heard of last
+            while len(self._present) > _MOST:
+                del self._present[next(iter(self._present))]
 
     def others(self, author_id: str) -> list[Present]:
         since = time.monotonic() - _SECONDS
-        return [one for one in self._present.values() if one.seen >= since and one.author.id != author_id]
+        with self._lock:
+            return [one for one in self._present.values() if one.seen >= since and one.author.id != author_id]
