@@ -26,7 +26,7 @@ from capedit.training.material import ImageKeys, read_questions
 from capedit.vision import FeatureStore
 
 SHOWN = (
-    *"BLEU-1 BLEU-4 ROUGE-L CIDEr-D D A ES GPS broken AUC".split(),
+    *"BLEU-1 BLEU-4 ROUGE-L CIDEr-D D A ES GPS broken clashing AUC".split(),
     *("steps on right", "right unchanged", "wrong unchanged"),
 )
 

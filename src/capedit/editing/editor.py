@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from capedit.editing.bundle import BUNDLED, Bundle
 from capedit.editing.edit import Edit
 from capedit.edits.tokens import tokenize
 from capedit.errors import CapeditError, MissingExtraError
-from capedit.metrics.fluency import bundled_word_pairs, find_breaks
+from capedit.metrics.clashes import find_open_seams
 from capedit.models.decoding import Knobs, decode, frame
 from capedit.models.runtime import Images, Modules, Seen
 from capedit.vision import ImageSource, VisualTokens, load_encoder
@@ -51,7 +50,6 @@ class Editor:
 
     def __init__(self, bundle: Bundle, modules: Modules, encoder: Encoder) -> None:
         self.bundle, self.modules, self.encoder = bundle, modules, encoder
-        self._breaks = partial(find_breaks, pairs=bundled_word_pairs())
 
     @classmethod
     def load(cls, model: str | Path = "default", *, runtime: Runtime = Runtime.ONNX, threads: int = 0) -> "Editor":
@@ -119,7 +117,7 @@ class Editor:
             [read_caption(caption, self.modules.max_words - ROOM) for caption in captions],
             chosen,
             calibration=self.bundle.calibration,
-            breaks=self._breaks,
+            breaks=find_open_seams,
         )
         return [
             Edit(caption, draft.trace(), draft.match, self.model)

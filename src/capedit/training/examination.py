@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from capedit.edits import Trace, count_trace
 from capedit.metrics import EditCosts, evaluate, is_broken
-from capedit.metrics.fluency import find_breaks
+from capedit.metrics.clashes import find_clashes, find_open_seams
 from capedit.models.decoding import Calibration, Knobs, decode
 from capedit.models.draft import Draft
 from capedit.models.runtime import Images, Modules, Seen
@@ -68,6 +68,7 @@ class Examination:
         return {
             **self.scores(wrong),
             "broken": 100 * float(np.mean([is_broken(output) for output in wrong.outputs])),
+            "clashing": 100 * float(np.mean([bool(find_clashes(output)) for output in wrong.outputs])),
             "steps on right": right.steps,
             "right unchanged": 100 * right.unchanged,
             "wrong unchanged": 100 * wrong.unchanged,
@@ -96,7 +97,7 @@ class Examination:
                 [captions[at] for at in part],
                 knobs or self.knobs,
                 calibration=calibration,
-                breaks=find_breaks,
+                breaks=find_open_seams,
             )
             drafts.update(zip(part, made, strict=True))
         ordered = [drafts[at] for at in range(len(captions))]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
-from capedit.metrics.fluency import find_breaks
+from capedit.metrics.clashes import find_open_seams
 from capedit.models.decoding import Knobs, decode
 from capedit.models.draft import Draft
 from capedit.models.runtime import Floats, Images
@@ -223,7 +223,7 @@ class TigerTask:
         self._model.eval()
         seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
         seen = seen.rows(np.repeat(np.arange(len(chosen)), times))
-        drafts = decode(self._modules, seen, captions, Knobs(rounds=2), breaks=find_breaks, nudges=noise)
+        drafts = decode(self._modules, seen, captions, Knobs(rounds=2), breaks=find_open_seams, nudges=noise)
         self._model.train(training)
         if self._rewards is None:
             return {at: Tried(draft, None) for at, draft in zip(chosen, drafts, strict=True)}

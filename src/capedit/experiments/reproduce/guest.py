@@ -8,7 +8,7 @@ from capedit.editing.bundle import BUNDLED, Bundle
 from capedit.editing.editor import Runtime, load_modules
 from capedit.errors import CapeditError
 from capedit.experiments.reproduce.tigers import TigerEditor
-from capedit.metrics.fluency import find_breaks
+from capedit.metrics.clashes import find_open_seams
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class Guest:
 
     def editor(self) -> TigerEditor:
         modules = load_modules(self.bundle, Runtime.ONNX, torch.get_num_threads())
-        return TigerEditor(modules, self.bundle.knobs, calibration=self.bundle.calibration, breaks=find_breaks)
+        return TigerEditor(modules, self.bundle.knobs, calibration=self.bundle.calibration, breaks=find_open_seams)
