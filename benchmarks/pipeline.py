@@ -169,18 +169,16 @@ def digest(out: Path) -> str:
 def summary(runs: list[Measurement]) -> dict[str, Any]:
     """What the runs say together."""
     of_images, of_captions, few, quarter, *full = runs
-    # c captions and i images cost c x + i y in one run and c x + j y in the other.
+    # As many captions of more images tell what an image costs, more captions what they cost; what is common cancels.
     image = (of_images.cpu_seconds - of_captions.cpu_seconds) / max(of_images.images - of_captions.images, 1)
-    caption = (of_captions.cpu_seconds - image * of_captions.images) / of_captions.captions
     more = full[0].captions - quarter.captions
-    serial = {
-        stage: (full[0].run_cpu_seconds[stage] - quarter.run_cpu_seconds[stage]) / more for stage in full[0].stages
-    }
-    whole = caption + image / PER_IMAGE
+    whole = (full[0].cpu_seconds - quarter.cpu_seconds) / more
+    caption = whole - image / PER_IMAGE
+    own, less = full[0].run_cpu_seconds, quarter.run_cpu_seconds
     return {
         "CPU ms a caption": 1e3 * caption,
         "CPU ms an image": 1e3 * image,
-        "CPU ms a caption of the run itself": {stage: 1e3 * seconds for stage, seconds in serial.items()},
+        "CPU ms a caption of the run itself": {stage: 1e3 * (own[stage] - less[stage]) / more for stage in own},
         "speed-up": few.captions_per_second / of_captions.captions_per_second,
         "cores used": {one.engine: one.cpu_seconds / one.editing_seconds for one in full},
         "worker MB at a quarter and at the end": {one.engine: growth(one) for one in full},

@@ -13,7 +13,7 @@ from capedit.metrics.clashes import Clashes, bundled_clashes, find_clashes, find
         ("a baseball player on a holding a bat", [5]),
         ("a group of who are sitting together", [3]),
         ("a man wearing", [3]),
-        ("a dogs on the grass", [1]),
+        ("a zebras on the grass", [1]),
         ("a man sitting on a bench", []),
         ("two dogs play with a frisbee in the grass", []),
         ("", []),

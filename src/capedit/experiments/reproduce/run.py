@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,8 @@ from capedit.experiments.reproduce.tigers import MAIN
 from capedit.experiments.reproduce.workshop import Model, Workshop, name_of
 
 EXAMPLES = 6
+REPORT_EVERY = 60.0
+"""Seconds after which a report that is not complete yet is worth writing."""
 
 
 def reproduce(
@@ -47,13 +50,15 @@ def reproduce(
             _prepare(number, shops)
         if not workers.leads:
             return None
-    page = None
+    page, written = None, time.monotonic()
     for number in numbers:
         if workers.world == 1:
             _prepare(number, shops)
         tell(f"table {number}")
         _keep(number, shops, kept)
-        page = write_report(Report(_tables(kept), conditions(shops), _examples(shops, images)), out)
+        if number == numbers[-1] or time.monotonic() > written + REPORT_EVERY:
+            page = write_report(Report(_tables(kept), conditions(shops), _examples(shops, images)), out)
+            written = time.monotonic()
     return page
 
 
