@@ -196,6 +196,7 @@ def test_a_damaged_journal_is_not_restored_from(tmp_path: Path, treatment: Treat
     with pytest.raises(RunError, match="the original kept here has been changed"):
         undo(path)
     assert tree(path) == after
+    assert Run(path).manifest.state is State.DONE
 
 
 def test_a_run_without_changes_can_still_be_reviewed(tmp_path: Path, treatment: Treatment) -> None:

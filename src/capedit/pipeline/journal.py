@@ -61,21 +61,25 @@ class Journal:
                 sync(kept.parent)
             write_json(self._list, self.hashes)
 
-    def restore(self) -> list[str]:
-        """Put every original back into its place; gives the names of those that were not there already."""
-        restored = []
+    def check(self) -> None:
+        """Make sure that the originals are what they were when they were put here."""
+        for name in self._waiting():
+            if _hash(self._originals / name) != self.hashes[name]:
+                raise RunError(
+                    f"{self._originals / name}: the original kept here has been changed; {self._live / name} is left "
+                    "alone, and all others"
+                )
+
+    def restore(self) -> None:
+        """Put every original back into its place."""
         with writing(self._live):
-            for name, digest in self.hashes.items():
-                kept = self._originals / name
-                if not kept.exists() or kept.is_symlink():
-                    continue  # an undo that was cut short has done it
-                if _hash(kept) != digest:
-                    raise RunError(
-                        f"{kept}: the original kept here has been changed; {self._live / name} is left alone"
-                    )
-                place(kept, (self._live / name).resolve())
-                restored.append(name)
-        return restored
+            for name in self._waiting():
+                place(self._originals / name, (self._live / name).resolve())
+
+    def _waiting(self) -> list[str]:
+        """The originals that are here still: an undo that was cut short has put others back."""
+        kept = {name: self._originals / name for name in self.hashes}
+        return [name for name, path in kept.items() if path.exists() and not path.is_symlink()]
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

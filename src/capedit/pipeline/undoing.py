@@ -36,15 +36,16 @@ def undo(out: str | Path, ids: Sequence[str] | None = None) -> Rewritten:
 
 def _undo_all(run: Run) -> Rewritten:
     decided = run.decided
-    captions = {new.row: new.original for new in new_captions(run.log, decided)}
+    changed = new_captions(run.log, decided)
     has_files = run.manifest.rewritten and (run.manifest.state is State.UNDOING or not run.touched())
     if has_files and (original := run.original()) is not None:
+        run.journal.check()
         _note(run, State.UNDOING)
         # Also files that only a decision has changed, or changed back.
         _restore(run, original, list(dict.fromkeys([*changed_files(run.log, {}), *changed_files(run.log, decided)])))
-        result = Rewritten(len(captions))
+        result = Rewritten(sum(1 for _ in changed))
     else:
-        result = run.change(captions, by="undo")
+        result = run.change({new.row: new.original for new in changed}, by="undo")
     if not result.conflicts:
         _note(run, State.UNDONE)
     return result
