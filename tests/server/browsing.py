@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwrig
 from playwright.sync_api import Error as PlaywrightError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 60_000
+PATIENCE = 120_000
 """Milliseconds until a test gives up on a page: two cores may be busy with other things."""
 expect.set_options(timeout=PATIENCE)
 
