@@ -12,6 +12,7 @@ from capedit.pipeline.engine import Answer, attempt
 from capedit.pipeline.workbench import Task, Unit, Workbench
 
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # a machine that is at work starts it slowly
+os.environ.setdefault("RAY_worker_niceness", "0")  # 15 by default: beside anything else that works, next to nothing
 
 try:
     import ray
