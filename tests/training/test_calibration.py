@@ -14,6 +14,15 @@ def test_a_yes_that_is_too_sure_and_too_frequent_is_set_right() -> None:
     assert found.shift == pytest.approx(-0.7, abs=0.07)
 
 
+def test_logits_that_are_far_too_sure_are_cooled() -> None:
+    rng = np.random.default_rng(2)
+    logits = np.concatenate([rng.normal(-30, 20, 5000), rng.normal(-10, 20, 5000)])
+    truth = np.repeat([0, 1], 5000)
+    found = fit_scale(logits, truth)
+    assert found.temperature == pytest.approx(5.0)  # no hotter than it may be
+    assert abs(found.shift) < 2
+
+
 def test_words_that_are_too_sure_get_a_temperature() -> None:
     rng = np.random.default_rng(1)
     logits = rng.normal(0, 2, (4000, 30))

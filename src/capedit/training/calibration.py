@@ -22,6 +22,7 @@ from capedit.training.states import CHANGE, IGNORE, Sample, Sampler, Sentinels, 
 BINS = 10
 NEWTON_STEPS = 20
 RIDGE = 1e-6
+TINY = 1e-9
 HOTTEST = 5.0
 """No temperature above this: a model that needs more knows nothing."""
 Floats = NDArray[np.float64]
@@ -86,14 +87,22 @@ def fit_scale(logits: Floats, truth: NDArray[np.int64]) -> Scale:
 
 
 def fit_line(logits: Floats, truth: NDArray[np.int64]) -> Scale:
-    """Logistic regression on one number, by Newton's method."""
+    """Logistic regression on one number, by Newton's method with steps that never lead uphill."""
     inputs = np.stack([logits, np.ones_like(logits)], 1)
-    line = np.array([1.0, 0.0])  # slope and shift
+    line = np.array([0.0, 0.0])  # slope and shift
+
+    def loss(line: Floats) -> float:
+        signed = np.where(truth == 1, -1.0, 1.0) * (inputs @ line)
+        return float(np.logaddexp(0, signed).sum())
+
     for _ in range(NEWTON_STEPS):
         likely = sigmoid((inputs @ line).astype(np.float32)).astype(np.float64)
         gradient = inputs.T @ (likely - truth)
         curvature = (inputs * (likely * (1 - likely))[:, None]).T @ inputs + RIDGE * np.eye(2)
-        line -= np.linalg.solve(curvature, gradient)
+        step = np.linalg.solve(curvature, gradient)
+        while loss(line - step) > loss(line) and np.abs(step).max() > TINY:
+            step /= 2
+        line = line - step
     slope, shift = line.tolist()
     return Scale(1 / max(slope, 1 / HOTTEST), shift)
 
