@@ -33,7 +33,6 @@ CAPTIONS = {
     "fruit": ["A bowl of carrots and green peppers on a table.", "a glass of wine on a table", "a bowl of broccoli"],
     "flowers": ["a glass of beer on a table", "A vase filled with yellow bananas on a table."],
     "donuts": ["two dogs sitting on a wooden table", "three donuts on a white plate"],
-    "sign": ["a red bus in front of some trees", "a red stop sign in front of some trees"],
 }
 
 

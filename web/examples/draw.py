@@ -24,11 +24,11 @@ EXAMPLES = [
     ("coffee", "Coffee", "a glass of wine on a wooden table"),
     ("clock", "Clock", "a white refrigerator next to a brick wall"),
     ("fruit", "Fruit", "a bowl of carrots and green peppers on a table"),
-    ("flowers", "Flowers", "a glass of beer on a table"),
-    ("sign", "Sign", "a red bus in front of some trees"),
+    ("flowers", "Flowers", "a bowl of oranges on a table"),
     ("donuts", "Donuts", "three donuts on a white plate"),
 ]
-"""In the order of the page. The last caption is right: it should be left alone."""
+"""In the order of the page. The last caption is right: it should be left alone. The sign can be drawn, too, but is not
+shown: the model does not take its trees for trees."""
 
 DRAW = """async ([source, scene, width, height, samples]) => {
   const canvas = document.createElement("canvas");
