@@ -49,6 +49,7 @@ def tiny_config(**changes: object) -> TigerConfig:
         co_width=16,
         co_heads=2,
         feature_width=DIM,
+        dropout=0.0,
         positions=40,
         vision_reads_text=False,
     )

@@ -130,26 +130,31 @@ export class CaptionList {
   }
 
   private clear(): void {
-    for (const element of this.shown.values()) element.remove();
-    this.shown.clear();
+    for (const at of [...this.shown.keys()]) this.drop(at);
     this.draw();
   }
 
   private redraw(at: number): void {
-    this.shown.get(at)?.remove();
-    this.shown.delete(at);
+    this.drop(at);
     this.draw();
+  }
+
+  /** Nobody is pointed to a line that is not there, not even for a moment. */
+  private drop(at: number): void {
+    const element = this.shown.get(at);
+    if (element && this.port.getAttribute("aria-activedescendant") === element.id) {
+      this.port.removeAttribute("aria-activedescendant");
+    }
+    element?.remove();
+    this.shown.delete(at);
   }
 
   private render(): void {
     const { scrollTop, clientHeight } = this.port;
     const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - AROUND);
     const last = Math.min(this.rows.length, Math.ceil((scrollTop + clientHeight) / HEIGHT) + AROUND);
-    for (const [at, element] of this.shown) {
-      if (at < first || at >= last) {
-        element.remove();
-        this.shown.delete(at);
-      }
+    for (const at of [...this.shown.keys()]) {
+      if (at < first || at >= last) this.drop(at);
     }
     let next: HTMLElement | null = null;
     for (let at = last - 1; at >= first; at--) {
