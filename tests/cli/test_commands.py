@@ -4,12 +4,12 @@ import csv
 import json
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from capedit.cli import COMMANDS, main
+from capedit.cli import COMMANDS
+from tests.calling import run, run_json
 
 PAIRS = [
     ("a dog lies on a sofa", "a black cat lies on a red sofa"),
@@ -34,18 +34,6 @@ def pairs_file(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.json"
     path.write_text(json.dumps(records))
     return path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    code = end.value.code
-    return code if isinstance(code, int) else 0
-
-
-def run_json(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> Any:
-    assert run(*arguments, "--json") == code
-    return json.loads(capsys.readouterr().out)
 
 
 def test_every_command_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from capedit.cli import main
 from capedit.editing import Bundle, Editor
 from capedit.editing.editor import Runtime, load_modules
 from capedit.editing.regions import BOTTOM_UP, RegionLookup
@@ -16,17 +15,11 @@ from capedit.models.word_pieces import WordPieces
 from capedit.vision import VisualTokens
 from capedit.vision.regions import RegionError
 from capedit.vision.tokens import grid_corners
+from tests.calling import run
 from tests.editing.tiny import write_tiny_model
 from tests.models.published_network import SHAPE, TINY, checkpoint, write_vocabulary
 
 MODULES = ("delete", "add", "insert")
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    code = end.value.code
-    return code if isinstance(code, int) else 0
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from capedit.errors import CapeditError
 from capedit.experiments.predicting import load_model
 from capedit.models.system import Outcome
 from capedit.models.systems import SYSTEM_FILE, SYSTEMS, SystemCard, save_system
+from tests.calling import run
 from tests.editing.tiny import MeanColours, write_tiny_model
-from tests.experiments.calling import run
 from tests.training.made import Made, made_pairs, made_store, made_system
 
 PAIRS = made_pairs(40)

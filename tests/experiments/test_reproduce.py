@@ -27,7 +27,7 @@ from capedit.models.tiger import TagHead, Tiger, TigerConfig
 from capedit.models.tiger_files import read_config
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.systems import vision_of
-from tests.experiments.calling import run
+from tests.calling import run
 
 TINY = SCALES[ScaleName.TINY]
 PRETRAINED = Variant(pretrained=True)

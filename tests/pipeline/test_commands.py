@@ -2,28 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from capedit.cli import main
 from capedit.data import open_dataset
 from capedit.edits import Op
 from capedit.pipeline import EditLog, Status
+from tests.calling import run, run_json
 from tests.pipeline.trees import tree
 from tests.pipeline.world import damaged_jpeg, write_world
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    code = end.value.code
-    return code if isinstance(code, int) else 0
-
-
-def run_json(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> Any:
-    assert run(*arguments, "--json") == code
-    return json.loads(capsys.readouterr().out)
 
 
 def test_fix_and_undo(tmp_path: Path, model_options: list[str], capsys: pytest.CaptureFixture[str]) -> None:

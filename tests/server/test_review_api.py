@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from capedit.cli import main
 from capedit.data import FORMATS, open_dataset
 from capedit.pipeline import Run
 from capedit.server.app import review_app
@@ -17,6 +16,7 @@ from capedit.server.review.index import LogIndex
 from capedit.server.review.query import About, Progress, Query, Sort, Term, matching, parse_search
 from capedit.server.review.review import Review
 from capedit.server.review.units import units_of
+from tests.calling import run
 from tests.server.conftest import BASE, picture
 from tests.server.runs import EDITS, write_run
 
@@ -182,24 +182,26 @@ def test_undo_and_redo_by_author(page: Client) -> None:
     assert page.item(5)["state"]["standing"] == "open"
 
 
+DOG_TO_CAT: dict[str, Any] = {
+    "author": ANN,
+    "deleted": "dog",
+    "added": "cat",
+    "min_probability": 0.9,
+    "verdict": "accept",
+}
+
+
 def test_bulk_shows_first_then_does_then_undoes(page: Client) -> None:
     page.decide(0, "-")
-    wanted: dict[str, Any] = {
-        "author": ANN,
-        "deleted": "dog",
-        "added": "cat",
-        "min_probability": 0.9,
-        "verdict": "accept",
-    }
-    seen = page.post("/bulk", **wanted)
+    seen = page.post("/bulk", **DOG_TO_CAT)
     assert (seen["items"], seen["units"], seen["decided_before"]) == (1, 1, 1)
     assert seen["samples"][0]["caption"] == "A cat runs in the snow."
     assert page.item(3)["state"]["standing"] == "open"
-    done = page.post("/bulk", **wanted, preview=False)
+    done = page.post("/bulk", **DOG_TO_CAT, preview=False)
     assert done["told"]["undo"] == 2
     assert page.item(3)["state"]["standing"] == "accepted"
     assert page.item(0)["state"]["standing"] == "rejected"  # a person's word stays
-    page.post("/bulk", **{**wanted, "min_probability": 0, "preview": False})
+    page.post("/bulk", **{**DOG_TO_CAT, "min_probability": 0, "preview": False})
     assert page.item(4)["state"]["standing"] == "partial"  # its other edits are not of this kind
     undone = page.post("/undo", author=ANN)
     assert undone["label"] == "accept dog -> cat"
@@ -294,12 +296,6 @@ def test_what_was_written_can_be_downloaded_and_nothing_else(page: Client, out: 
     page.post("/export", 422, format="/etc/passwd")
 
 
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    return end.value.code if isinstance(end.value.code, int) else 0
-
-
 def test_the_command_line_exports(page: Client, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page.decide(0, "-")
     page.decide(3, "+")
@@ -336,14 +332,7 @@ def test_many_captions_are_quick(tmp_path: Path) -> None:
         page = Client(http)
         found = page.post("/query", search="dog -> cat", min_confidence=0.9)
         assert len(found["rows"]) == sum(edit[2] > 0.9 and "dog" in edit[0] for edit in edits)
-        wanted: dict[str, Any] = {
-            "author": ANN,
-            "deleted": "dog",
-            "added": "cat",
-            "min_probability": 0.9,
-            "verdict": "accept",
-        }
-        assert page.post("/bulk", **wanted, preview=False)["items"] == len(found["rows"])
+        assert page.post("/bulk", **DOG_TO_CAT, preview=False)["items"] == len(found["rows"])
         news = page.post("/undo", author=ANN)["told"]
         assert news["stale"]
         assert news["counts"]["open"] == 10_000

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from capedit.cli import main
 from capedit.data import open_dataset, write_dataset
 from capedit.editing import Bundle
 from capedit.server.review.decisions import Author, Decision
 from capedit.server.review.review import Review
 from capedit.vision.store_writer import StoreWriter
+from tests.calling import run
 from tests.editing.tiny import MeanColours
 from tests.server.runs import EDITS, write_run
 
@@ -37,12 +37,6 @@ RECIPE = {
 }
 
 
-def run(*arguments: object) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([str(argument) for argument in arguments])
-    assert end.value.code == 0
-
-
 def reviewed(folder: Path) -> Path:
     """A run of 24 captions on which all is decided: edits of the first half accepted, of the second rejected."""
     out = write_run(folder, [EDITS[number % len(EDITS)] for number in range(24)])
@@ -58,7 +52,7 @@ def reviewed(folder: Path) -> Path:
 
 def test_decisions_train_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, pairs = reviewed(tmp_path), tmp_path / "pairs.json"
-    run("review", out, "--export-pairs", pairs)
+    assert run("review", out, "--export-pairs", pairs) == 0
     instances = list(open_dataset(pairs))
     assert len(instances) == 22
     assert sum(instance.reference == instance.target for instance in instances) == 12
@@ -69,8 +63,16 @@ def test_decisions_train_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[s
             store.add(str(row), encoder.encode([tmp_path / f"{row}.png"])[0])
     recipe = tmp_path / "recipe.json"
     recipe.write_text(json.dumps(RECIPE))
-    data = {"--edits": pairs, "--val": tmp_path / "val.json", "--features": tmp_path / "store"}
+    data = {
+        "--edits": pairs,
+        "--val": tmp_path / "val.json",
+        "--features": tmp_path / "store",
+        "--out": tmp_path / "run",
+    }
     capsys.readouterr()
-    run("train", recipe, *(part for item in data.items() for part in item), "--out", tmp_path / "run", "--json")
+    assert (
+        run("train", recipe, *(part for item in data.items() for part in item), "--out", tmp_path / "run", "--json")
+        == 0
+    )
     assert "CIDEr-D" in json.loads(capsys.readouterr().out)
     assert Bundle.load(tmp_path / "run/model").name == "reviewed"

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from capedit.cli import main
 from capedit.editing import Bundle, Editor, Runtime
 from capedit.editing.editor import load_modules
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
 from capedit.training.material import ImageKeys, Material
 from capedit.training.recipe import RECIPES, Recipe
+from tests.calling import run
 from tests.editing.tiny import DIM, WORDS, MeanColours
 from tests.training.test_tiger import made_pairs, made_store
 
@@ -81,9 +81,7 @@ def arguments(folder: Path, out: str = "run") -> list[str]:
 
 
 def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(arguments(files))
-    assert end.value.code == 0
+    assert run(*arguments(files)) == 0
     marks = json.loads(capsys.readouterr().out)
     assert {"CIDEr-D", "AUC", "right unchanged"} <= marks.keys()
     assert {
