@@ -7,6 +7,7 @@ deletion taken back, no word stands twice in a row, and a second look that may d
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,6 +113,17 @@ def decode(
     return [_within(draft, knobs.max_edits) for draft in drafts]
 
 
+class _Slot(NamedTuple):
+    """A place where a word may come."""
+
+    place: int
+    """The framed token that it comes after."""
+    sure: float
+    """How sure Tagger_add is."""
+    torn: bool
+    """Whether deletion broke the sentence here: something must come."""
+
+
 @dataclass(frozen=True)
 class _Decoder:
     modules: Modules
@@ -162,13 +174,13 @@ class _Decoder:
         logits = self.modules.add(text, self.seen.rows(np.array(rows)))
         likely = sigmoid(self.calibration.add(logits))
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
-        slots: list[list[tuple[int, float]]] = []  # for each row: after which framed token, and how sure
+        slots: list[list[_Slot]] = []  # for each row
         for at, row in enumerate(rows):
             count = len(drafts[row].tokens)
             torn = self._torn(drafts[row])
             places = sorted(torn.union(np.flatnonzero(wanted[at, : count + 1]).tolist()))
-            found = [(place, 1.0 if place in torn else float(likely[at, place])) for place in places]
-            surest = sorted(found, key=lambda slot: -slot[1])[: max(self.modules.max_words - count, 0)]
+            found = [_Slot(p, 1.0 if p in torn else float(likely[at, p]), p in torn) for p in places]
+            surest = sorted(found, key=lambda slot: -slot.sure)[: max(self.modules.max_words - count, 0)]
             slots.append(sorted(surest))
         growing = [at for at, row_slots in enumerate(slots) if row_slots]
         for at in growing:
@@ -184,14 +196,12 @@ class _Decoder:
             return set()
         return {seam for seam in self.breaks(draft.tokens) if draft.gap_before(seam)}
 
-    def _fill(
-        self, drafts: Sequence[Draft], rows: Sequence[int], slots: Sequence[Sequence[tuple[int, float]]]
-    ) -> list[bool]:
+    def _fill(self, drafts: Sequence[Draft], rows: Sequence[int], slots: Sequence[Sequence[_Slot]]) -> list[bool]:
         """Put the likeliest word into every slot; returns for each row whether any word came."""
         vocabulary = self.modules.vocabulary
         masked, at_rows, at_columns = [], list[int](), list[int]()
-        for at, (row, places) in enumerate(zip(rows, slots, strict=True)):
-            ids, behind = [START, *vocabulary.encode(drafts[row].tokens), END], {place for place, _ in places}
+        for at, (row, row_slots) in enumerate(zip(rows, slots, strict=True)):
+            ids, behind = [START, *vocabulary.encode(drafts[row].tokens), END], {slot.place for slot in row_slots}
             framed = list[int]()
             for place, token in enumerate(ids):
                 framed.append(token)
@@ -206,11 +216,11 @@ class _Decoder:
         )
         logits[:, : len(SPECIALS)] = -np.inf
         filled, number = [], 0
-        for row, places in zip(rows, slots, strict=True):
+        for row, row_slots in zip(rows, slots, strict=True):
             draft = drafts[row]
             standing: list[Word | None] = [None, *draft.standing, None]
-            torn, came = self._torn(draft), False
-            for place, sure in places:
+            came = False
+            for place, sure, torn in row_slots:
                 before, after = standing[place], standing[place + 1]
                 excluded = {word.text for word in (before, after) if word is not None} | (
                     set(draft.tokens) - REPEATABLE
@@ -219,7 +229,7 @@ class _Decoder:
                 word, likely = self._choose(logits[number], excluded, apart=whole)
                 number += 1
                 p = sure * likely
-                if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or place in torn):
+                if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or torn):
                     draft.insert_after(before, Word(word, born=draft.rounds, added=p))
                     came = True
             filled.append(came)
