@@ -39,7 +39,10 @@ class ReviewPage {
   private tellings = 0;
   private readonly ahead = new Map<number, Promise<Item>>();
 
-  private readonly outbox = new Outbox((news) => this.take(news));
+  private readonly outbox = new Outbox(
+    (news) => this.take(news),
+    (before, error) => this.refused(before, error),
+  );
   private readonly list = new CaptionList((at) => {
     document.body.classList.remove("listing");
     this.act(() => this.go(at));
@@ -299,16 +302,20 @@ class ReviewPage {
     if (!item) return;
     const { at } = this;
     this.card.refresh({ ...item, state: { ...item.state, decision, standing: standingOf(decision), by: this.reviewer.author.name } });
-    const saved = this.outbox.send(this.reviewer.author, item.row, decision).catch((error: unknown) => this.refused(item.row, error));
-    if (onward && (await saved)) await this.onward(at);
+    const saved = this.outbox.send(this.reviewer.author, item, decision);
+    if (onward) {
+      if (await saved) await this.onward(at);
+    } else void saved.catch((error: unknown) => this.fail(error));
   }
 
-  private async refused(row: number, error: unknown): Promise<false> {
+  /** The caption is shown as it stands, and only then is anything said; what was decided on it until then is void. */
+  private async refused(before: Item, error: unknown): Promise<void> {
+    const { state } = await this.latest(before.row).catch(() => before);
+    this.outbox.forget(before.row);
+    this.patch(state);
     if (error instanceof Problem && error.status === 409) {
       toast(`${error.message}. Theirs is shown; decide again to overrule it.`, "bad");
     } else this.fail(error);
-    await this.reload(row).catch(() => undefined);
-    return false;
   }
 
   private async turn(way: "undo" | "redo"): Promise<void> {
