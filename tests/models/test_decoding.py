@@ -117,6 +117,39 @@ def test_no_content_word_comes_twice() -> None:
     assert edited(modules, "the cat on sofa", Knobs(rounds=1)).tokens == "the cat on the sofa".split()
 
 
+def test_the_plain_order_bars_no_word() -> None:
+    modules = Opinions({}, {"on": 2.0}, {"on": ["cat", "the", "red"]})
+    assert edited(modules, "the cat on sofa", Knobs(rounds=1, fluent=False)).tokens == "the cat on cat sofa".split()
+
+
+def test_a_word_that_comes_back_was_kept() -> None:
+    modules = Opinions({"dog": 3.0, "big": 3.0}, {"a": 2.0}, {"a": ["dog"]})
+    draft = edited(modules, "a big dog lies", Knobs(rounds=1))
+    assert draft.tokens == "a dog lies".split()
+    assert [(o.op, o.token) for _, o in draft.trace().changes()] == [(Op.DELETE, "big")]
+    (kept,) = (word.kept for word in draft.words if word.text == "dog")
+    assert kept == pytest.approx(0.9, abs=0.03)  # deleted at 0.95, put back at 0.88
+    plain = edited(modules, "a big dog lies", Knobs(rounds=1, fluent=False))
+    assert plain.tokens == draft.tokens
+    assert len(plain.trace().changes()) == 3
+
+
+def test_a_word_that_changes_its_place_is_no_word_that_returns() -> None:
+    draft = Draft(
+        [
+            Word("a"),
+            Word("dog", born=2, added=0.9),
+            Word("big", born=3, added=0.9),
+            Word("big", died=1),
+            Word("dog", died=1),
+        ]
+    )
+    draft.rounds = 3
+    draft.reclaim()
+    assert draft.tokens == "a dog big".split()  # only one of the two can have stood all the time
+    assert len(draft.trace().changes()) == 2
+
+
 def test_the_second_look_may_delete_what_was_added() -> None:
     modules = Opinions({"cat": 3.0}, {"a": 2.0}, {"a": ["cat"]})
     assert edited(modules, "a sofa", Knobs(rounds=1)).tokens == "a cat sofa".split()

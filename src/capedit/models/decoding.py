@@ -2,7 +2,8 @@
 
 The published order: Tagger_del once, then rounds of Tagger_add and Inserter. What is ours, and can be switched off: a
 bias toward KEEP and a least confidence, captions that fit are left alone, a gap that deletion tore is filled or the
-deletion taken back, no word stands twice in a row, and a second look that may delete what was inserted.
+deletion taken back, no content word is inserted twice, a word that is deleted and put back was kept, and a second look
+that may delete what was inserted.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ class Knobs:
     protected: frozenset[str] = frozenset()
     """Words, in lower case, that are never deleted."""
     fluent: bool = True
-    """Fill or undo what would leave a broken sentence."""
+    """Fill or undo what would leave a broken sentence, insert no word twice, count a word that returns as kept."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "looks"):
@@ -110,6 +111,9 @@ def decode(
         for _ in range(knobs.rounds):
             growing = decoder.insert(drafts, growing)
         decoder.repair(drafts, open_rows)
+    if knobs.fluent:
+        for draft in drafts:
+            draft.reclaim()
     return [_within(draft, knobs.max_edits) for draft in drafts]
 
 
@@ -222,9 +226,10 @@ class _Decoder:
             came = False
             for place, sure, torn in row_slots:
                 before, after = standing[place], standing[place + 1]
-                excluded = {word.text for word in (before, after) if word is not None} | (
-                    set(draft.tokens) - REPEATABLE
-                )
+                excluded = set[str]()
+                if self.knobs.fluent:
+                    beside = {word.text for word in (before, after) if word is not None}
+                    excluded = beside | (set(draft.tokens) - REPEATABLE)
                 whole = before is not None and self._protects(before)
                 word, likely = self._choose(logits[number], excluded, apart=whole)
                 number += 1

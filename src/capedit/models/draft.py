@@ -7,7 +7,7 @@ is told only when all is decided.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from capedit.edits import Op, Operation, Script, Trace
+from capedit.edits import Op, Operation, Script, Trace, gold_script
 
 FROM_SOURCE = 0
 """The birth of words that were there from the start; rounds are counted from 1, and round 1 deletes."""
@@ -73,6 +73,18 @@ class Draft:
         end = places[standing] if standing < len(places) else len(self.words)
         return [word for word in self.words[start:end] if word.born == FROM_SOURCE]
 
+    def reclaim(self) -> None:
+        """Where a word fell and the same came in its stead, it never fell."""
+        words: list[Word] = []
+        run: list[Word] = []  # between two words of the source that stand
+        for word in self.words:
+            if word.stands and word.born == FROM_SOURCE:
+                words += [*_reclaimed(run), word]
+                run = []
+            else:
+                run.append(word)
+        self.words = words + _reclaimed(run)
+
     def untouched(self) -> "Draft":
         """The caption as if nothing had been done to it."""
         words = [replace(word, died=None, deleted=None) for word in self.words if word.born == FROM_SOURCE]
@@ -81,10 +93,8 @@ class Draft:
     def trace(self) -> Trace:
         """The edit as it happened, less what was taken back."""
         source = tuple(word.text for word in self.words if word.born == FROM_SOURCE)
-        rounds = [Script(self._round(number)) for number in range(1, self.rounds + 1)]
-        while rounds and not rounds[-1].changes:  # looking and finding nothing to do is no round
-            rounds.pop()
-        return Trace(source, tuple(rounds))
+        rounds = (Script(self._round(number)) for number in range(1, self.rounds + 1))
+        return Trace(source, tuple(script for script in rounds if script.changes))  # to find nothing to do is no round
 
     def _round(self, number: int) -> Iterator[Operation]:
         for word in self.words:
@@ -94,3 +104,26 @@ class Draft:
                 yield Operation(Op.DELETE, word.text, word.deleted)
             elif word.born < number and (word.died is None or word.died > number):
                 yield Operation(Op.KEEP, word.text, word.kept)
+
+
+def _reclaimed(run: list[Word]) -> list[Word]:
+    """A run of words that fell and words that came, less those that only changed places with themselves."""
+    fallen = [word for word in run if word.born == FROM_SOURCE]
+    came = [word for word in run if word.stands]
+    if len(fallen) + len(came) < len(run):  # a word that came and went again keeps its place in the story
+        return run
+    script = gold_script([word.text for word in fallen], [word.text for word in came])
+    if all(operation.op is not Op.KEEP for operation in script):
+        return run
+    old, new = iter(fallen), iter(came)
+    result = []
+    for operation in script:
+        if operation.op is Op.KEEP:
+            word, again = next(old), next(new)
+            if word.deleted is not None and again.added is not None:
+                word.kept = 1 - word.deleted * (1 - again.added)  # it would stand either way
+            word.died, word.deleted = None, None
+            result.append(word)
+        else:
+            result.append(next(old if operation.op is Op.DELETE else new))
+    return result

@@ -41,7 +41,9 @@ class KnobsIn(Strict):
     )
     max_edits: int | None = Field(default=None, ge=0, le=1000, description="A caption that needs more is left alone.")
     protected: list[Word] | None = Field(default=None, max_length=100, description="Words that are never deleted.")
-    fluent: bool | None = Field(default=None, description="Fill or undo what would leave a broken sentence.")
+    fluent: bool | None = Field(
+        default=None, description="Fill or undo what would leave a broken sentence, insert no word twice."
+    )
 
     def chosen(self) -> dict[str, Any]:
         """Those that were set, as `Editor.edit` takes them."""
