@@ -40,7 +40,7 @@ def bench_service(
                 images,
                 plan,
                 report=lambda doing, done: bar.update(task, description=doing, completed=done),
-                tell=lambda load: err.print(f"{_name(load)}: {load.edits_per_second:,.1f} requests/s"),
+                tell=_tell,
             )
     figures = {"conditions": surroundings, "plan": asdict(plan), **asdict(found), "failures": found.failures}
     if output is not None:
@@ -62,18 +62,18 @@ def _made_images() -> list[Image]:
 
 def _show(found: Findings, plan: Plan) -> None:
     out.print(f"{found.model}, {plan.max_waiting} places")
-    table = Table("requests", "requests/s", "p50 ms", "p95 ms", "p99 ms", "other answers", box=None)
+    table = Table("requests", "clients", "requests/s", "p50 ms", "p95 ms", "p99 ms", "other answers", box=None)
     for load in [*found.loads, found.crowd]:
         marks = ("" if mark is None else f"{mark:,.0f}" for mark in (load.p50, load.p95, load.p99))
-        table.add_row(_name(load), f"{load.edits_per_second:,.1f}", *marks, _others(load))
+        table.add_row(load.kind, str(load.clients), f"{load.edits_per_second:,.1f}", *marks, _others(load))
     out.print(table)
     if found.memory:
         held = ", ".join(f"{requests:,}: {size / 2**20:,.0f}" for requests, size in found.memory)
         out.print(f"memory after so many requests, MB: {held}")
 
 
-def _name(load: Load) -> str:
-    return f"{load.kind}, {load.clients} {'client' if load.clients == 1 else 'clients'}"
+def _tell(load: Load) -> None:
+    err.print(f"{load.kind}, {load.clients} clients: {load.edits_per_second:,.1f} requests/s")
 
 
 def _others(load: Load) -> str:
