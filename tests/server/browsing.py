@@ -27,13 +27,17 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
-CUT_OFF = """
-window.cutOff = null;
+REACH = """
+window.cutOff = [];
+window.heldBack = { address: null, answers: [] };
 const reach = window.fetch.bind(window);
 window.fetch = async (address, ...rest) => {
-  const check = () => { if (window.cutOff && String(address).endsWith(window.cutOff)) throw new TypeError("cut off"); };
+  const is = (ending) => String(address).endsWith(ending);
+  const check = () => { if (window.cutOff.some(is)) throw new TypeError("cut off"); };
   check();
   const answer = await reach(address, ...rest);
+  const { heldBack } = window;
+  if (heldBack.address && is(heldBack.address)) await new Promise((go) => heldBack.answers.push(go));
   check();
   return answer;
 };
@@ -74,7 +78,7 @@ class Visitor:
     def open(self) -> Page:
         page = self.context.new_page()
         page.set_default_timeout(PATIENCE)
-        page.add_init_script(SHIFT_WATCH + CUT_OFF)
+        page.add_init_script(SHIFT_WATCH + REACH)
         page.on("pageerror", lambda error: self.sins.append(f"error: {error}"))
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("request", lambda request: self._follow(request.url))
@@ -101,9 +105,25 @@ class Visitor:
             assert time.monotonic() < deadline, f"never came true: {expression} {argument}"
             self.page.wait_for_timeout(50)
 
-    def cut_off(self, address: str | None) -> None:
-        """Have the page reach this address no more; what is on its way is lost, too."""
-        self.page.evaluate("(address) => void (window.cutOff = address)", address)
+    def cut_off(self, *addresses: str) -> None:
+        """Have the page reach these addresses no more, all others again; what is on its way from them is lost, too."""
+        self.page.evaluate("(addresses) => void (window.cutOff = addresses)", list(addresses))
+
+    def hold_back(self, address: str) -> None:
+        """Have answers from this address wait before the page gets them."""
+        self.page.evaluate("(address) => void (window.heldBack.address = address)", address)
+
+    def held_back(self) -> None:
+        """Wait until an answer waits."""
+        self.until("() => window.heldBack.answers.length")
+
+    def let_go(self) -> None:
+        """Let the page have what was held back, and all that comes."""
+        self.page.evaluate("""() => {
+          const { answers } = window.heldBack;
+          window.heldBack = { address: null, answers: [] };
+          for (const go of answers) go();
+        }""")
 
     def find(self, selector: str) -> Locator:
         return self.page.locator(selector)

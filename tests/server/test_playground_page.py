@@ -146,7 +146,7 @@ def test_a_picture_that_did_not_arrive_is_sent_again(visitor: Visitor, editor: E
     drop(visitor, picture(5))
     visitor.page.fill("#caption", CAPTION)
     expect(visitor.find(".toast.bad")).to_contain_text("cannot be reached")
-    visitor.cut_off(None)
+    visitor.cut_off()
     visitor.page.focus("#caption")
     visitor.press("Enter")
     visitor.sees("#clean", editor.edit(picture(5), CAPTION).caption)
@@ -213,6 +213,7 @@ def test_signing_in(browser: Browser, editor: Editor, examples: list[Example]) -
         stranger.page.fill("#token", "wrong")
         stranger.press("Enter")
         stranger.sees("dialog .error", "That is not the token.")
+        assert violations(stranger.page) == []
         stranger.page.fill("#token", "sesame")
         stranger.press("Enter")
         stranger.page.wait_for_selector(".example")

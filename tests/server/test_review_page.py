@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from capedit.data import open_dataset
 from capedit.server.app import review_app
 from capedit.server.review.review import Review
+from capedit.server.run import access_for
 from tests.server.browsing import Visitor, download_path, running, violations
 from tests.server.runs import EDITS, write_run
 
@@ -181,38 +183,105 @@ def test_many_at_once_with_preview_and_undo(visitor: Visitor) -> None:
     visitor.counts(".entry.accepted", 2)
 
 
-def test_two_people_at_once(browser: Browser, address: str) -> None:
-    people = []
+@pytest.fixture
+def people(browser: Browser, address: str) -> Iterator[tuple[Visitor, Visitor]]:
+    """Ann and Ben, both at the same caption."""
+    found = []
     for name in ("Ann", "Ben"):
         context = browser.new_context()
         context.add_init_script(f"localStorage.setItem('capedit-reviewer', '{name}')")
-        people.append(Visitor(context, f"{address}/#row=1"))  # both at the same caption
-    ann, ben = people
-    for one in people:
+        found.append(Visitor(context, f"{address}/#row=1"))
+    ann, ben = found
+    for one in found:
         at(one, 1)
+    yield ann, ben
+    for one in found:
+        one.context.close()
+        assert one.sins == []
+
+
+def stored(visitor: Visitor, units: str) -> dict[str, Any]:
+    """Wait until the server has this of caption 1; gives all that it has."""
+    ask = "(await (await fetch('/api/v1/review/items/1')).json()).state"
+    visitor.until(f"async (units) => {ask}.decision.units === units", units)
+    found: dict[str, Any] = visitor.page.evaluate(f"async () => {ask}")
+    return found
+
+
+def shows(visitor: Visitor, units: str) -> None:
+    """Wait until the chips on the desk are these."""
+    names = {"+": "chip yes", "-": "chip no", "?": "chip unsure"}
+    expect(visitor.find(".chip")).to_have_class([names[sign] for sign in units])
+
+
+def test_two_people_at_once(people: tuple[Visitor, Visitor]) -> None:
+    ann, ben = people
     ann.counts(".person", 1)  # she sees that he is there
     ann.press("1")
     standing(ann, "partial")
-    ben.counts(".chip.yes", 1)  # he sees what she did
+    shows(ben, "+?????")  # he sees what she did
     ben.cut_off("/news")  # his page hears nothing for a while
     ann.press("2")
-    ann.counts(".chip.yes", 2)
-    expect(ann.find(".tools [title^=Undo]")).to_be_enabled()
-    ann.until("async () => (await (await fetch('/api/v1/review/items/1')).json()).state.decision.units === '++????'")
+    stored(ann, "++????")
     ben.press("3")
     expect(ben.find(".toast.bad")).to_contain_text("Ann has decided")
-    ben.counts(".chip.yes", 2)  # hers, not lost
+    shows(ben, "++????")  # hers, not lost
     ben.press("3")
-    ben.counts(".chip.yes", 3)
-    ben.cut_off(None)
-    ann.counts(".chip.yes", 3)
+    shows(ben, "+++???")
+    ben.cut_off()
+    shows(ann, "+++???")
     expect(ann.find(".facts")).to_contain_text("Ben")
     ann.press("u")  # only her own second one can go, and his stands above it
     expect(ann.find(".toast")).to_contain_text("Undone")
-    ann.counts(".chip.yes", 3)
-    for one in people:
-        assert one.sins == []
-        one.context.close()
+    shows(ann, "+++???")
+
+
+def test_what_was_decided_without_seeing_anothers_decision_is_void(people: tuple[Visitor, Visitor]) -> None:
+    """He decides on while his page fetches what she has decided: none of it may count."""
+    ann, ben = people
+    ben.cut_off("/news")
+    ann.press("1", "2")
+    hers = stored(ann, "++????")
+    ben.hold_back("/items/1")
+    ben.press("3")
+    ben.held_back()  # refused, and the caption is on its way
+    ben.press("4", "a")
+    shows(ben, "++++++")
+    ben.counts(".toast.bad", 0)  # nothing is said before it is shown
+    ben.let_go()
+    expect(ben.find(".toast.bad")).to_contain_text("Theirs is shown")
+    shows(ben, "++????")
+    ben.sees("#result", hers["caption"])
+    expect(ben.find(".facts")).to_contain_text("decided by Ann")
+    at(ben, 1)  # `a` has not gone on
+    ben.press("6")
+    shows(ben, "++???+")
+    last = stored(ann, "++???+")
+    assert (last["by"], last["change"]) == ("Ben", hers["change"] + 1)  # so none of the others was ever saved
+
+
+def test_where_anothers_decision_cannot_be_fetched_nobody_overrules_it(people: tuple[Visitor, Visitor]) -> None:
+    ann, ben = people
+    ben.cut_off("/news")
+    ben.hold_back("/decide")
+    ben.press("1", "2")  # the first is saved, the second waits for the answer
+    ben.held_back()
+    his = stored(ann, "+?????")
+    shows(ann, "+?????")
+    ann.press("3")
+    stored(ann, "+?+???")
+    ben.cut_off("/news", "/items/1")
+    ben.let_go()
+    expect(ben.find(".toast.bad")).to_contain_text("Ann has decided on this caption meanwhile. It cannot be shown now")
+    shows(ben, "+?????")  # as the server last told him
+    ben.sees("#result", his["caption"])
+    ben.cut_off("/news")
+    ben.press("2")
+    expect(ben.find(".toast.bad")).to_contain_text("Theirs is shown")
+    shows(ben, "+?+???")
+    ben.press("2")
+    shows(ben, "+++???")
+    assert stored(ann, "+++???")["by"] == "Ben"
 
 
 def test_going_on_leaves_alone_what_another_looks_at(browser: Browser, address: str) -> None:
@@ -234,7 +303,7 @@ def test_a_server_that_is_gone_loses_nothing_unsaid(visitor: Visitor) -> None:
     expect(visitor.find(".toast.bad")).to_contain_text("cannot be reached")
     standing(visitor, "open")  # not shown as decided when it is not
     at(visitor, 1)
-    visitor.cut_off(None)
+    visitor.cut_off()
     visitor.press("a")
     at(visitor, 4)
     tally(visitor, "1 of 5")
@@ -286,6 +355,9 @@ def test_everyone_can_use_it(browser: Browser, address: str, scheme: str, width:
         visitor.sees("dialog[open] h2", title)
         if key == "b":
             expect(visitor.find(".bulk-words")).not_to_be_empty()
+        if key == "x":
+            visitor.page.click("dialog button[type=submit]")
+            expect(visitor.find("dialog a[download]")).to_be_visible()
         assert violations(visitor.page) == []
         visitor.press("Escape")
         visitor.counts("dialog", 0)
@@ -302,3 +374,28 @@ def test_everyone_can_use_it(browser: Browser, address: str, scheme: str, width:
     assert visitor.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert visitor.sins == []
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_signing_in_and_saying_who(browser: Browser, out: Path, scheme: str) -> None:
+    with running(review_app(Review(out), access=access_for("0.0.0.0", "sesame"))) as address:
+        context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+        stranger = Visitor(context, address)
+        stranger.sees("dialog[open] h2", "Sign in")
+        assert violations(stranger.page) == []
+        stranger.page.fill("#token", "wrong")
+        stranger.press("Enter")
+        stranger.sees("dialog .error", "That is not the token.")
+        assert violations(stranger.page) == []
+        stranger.page.fill("#token", "sesame")
+        stranger.press("Enter")
+        stranger.sees("dialog[open] h2", "Who reviews?")
+        expect(stranger.find("#reviewer")).to_be_focused()
+        assert violations(stranger.page) == []
+        stranger.page.keyboard.type("Cleo")
+        stranger.press("Enter")
+        at(stranger, 1)
+        stranger.press("1")
+        expect(stranger.find(".facts")).to_contain_text("decided by Cleo")
+        assert stranger.sins == []
+        context.close()

@@ -41,7 +41,7 @@ class ReviewPage {
 
   private readonly outbox = new Outbox(
     (news) => this.take(news),
-    (before, error) => this.refused(before, error),
+    (row, error) => this.refused(row, error),
   );
   private readonly list = new CaptionList((at) => {
     document.body.classList.remove("listing");
@@ -239,7 +239,7 @@ class ReviewPage {
     try {
       const item = await this.latest(row);
       if (number !== this.opening) return;
-      this.outbox.buildOn(row, item.state.change);
+      this.outbox.buildOn(item.state);
       this.card.open(item);
       this.card.say(`Caption ${this.at + 1} of ${this.list.length}: ${item.original}`);
       const next = this.list.row(this.at + 1);
@@ -302,19 +302,25 @@ class ReviewPage {
     if (!item) return;
     const { at } = this;
     this.card.refresh({ ...item, state: { ...item.state, decision, standing: standingOf(decision), by: this.reviewer.author.name } });
-    const saved = this.outbox.send(this.reviewer.author, item, decision);
+    const saved = this.outbox.send(this.reviewer.author, item.row, decision);
     if (onward) {
       if (await saved) await this.onward(at);
     } else void saved.catch((error: unknown) => this.fail(error));
   }
 
-  /** The caption is shown as it stands, and only then is anything said; what was decided on it until then is void. */
-  private async refused(before: Item, error: unknown): Promise<void> {
-    const { state } = await this.latest(before.row).catch(() => before);
-    this.outbox.forget(before.row);
-    this.patch(state);
+  /**
+   * The caption is shown as it stands, and only then is anything said; what was decided on it until then is void. Where
+   * it cannot be fetched it is shown as it last was told of, and the next decision builds on that: nobody overrules
+   * what he has not seen.
+   */
+  private async refused(row: number, error: unknown): Promise<void> {
+    this.ahead.delete(row); // may be from before the refusal
+    const item = await this.latest(row).catch(() => null);
+    this.outbox.forget(row);
+    const state = item?.state ?? this.outbox.base(row);
+    if (state) this.patch(state);
     if (error instanceof Problem && error.status === 409) {
-      toast(`${error.message}. Theirs is shown; decide again to overrule it.`, "bad");
+      toast(`${error.message}. ${item ? "Theirs is shown; decide again to overrule it." : "It cannot be shown now; yours is not saved."}`, "bad");
     } else this.fail(error);
   }
 
@@ -380,7 +386,7 @@ class ReviewPage {
   private patch(state: State): void {
     this.tellings += 1;
     this.ahead.delete(state.row);
-    this.outbox.buildOn(state.row, state.change);
+    this.outbox.buildOn(state);
     this.list.update(state.row, { standing: state.standing, flagged: state.decision.flagged, caption: state.caption });
     const item = this.card.current;
     if (item?.row !== state.row || this.outbox.waits(state.row)) return;

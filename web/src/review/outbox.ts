@@ -1,23 +1,28 @@
 /** Decisions on their way to the server: one after another, so that each knows what it builds on. */
 
 import { post } from "../api";
-import type { Author, Decision, Item, News } from "./model";
+import type { Author, Decision, News, State } from "./model";
 
 export class Outbox {
   private last: Promise<unknown> = Promise.resolve();
   /** For each caption the decisions that have no answer yet. */
   private readonly unanswered = new Map<number, Set<Decision>>();
-  /** For each caption the change that its next decision builds on. */
-  private readonly bases = new Map<number, number>();
+  /** Each caption as the server has told of it: what its next decision builds on. */
+  private readonly told = new Map<number, State>();
 
   /** `take` is given every answer, and `refused` every refusal, before the next decision goes out. */
   constructor(
     private readonly take: (news: News) => Promise<void>,
-    private readonly refused: (before: Item, error: unknown) => Promise<void>,
+    private readonly refused: (row: number, error: unknown) => Promise<void>,
   ) {}
 
-  buildOn(row: number, change: number): void {
-    this.bases.set(row, change);
+  buildOn(state: State): void {
+    this.told.set(state.row, state);
+  }
+
+  /** What the next decision on a caption builds on. */
+  base(row: number): State | undefined {
+    return this.told.get(row);
   }
 
   /** Whether the page knows better than the server what was decided on a caption. */
@@ -36,18 +41,17 @@ export class Outbox {
     await this.last;
   }
 
-  /** Whether the decision on a caption, as it stood `before`, was saved. */
-  send(author: Author, before: Item, decision: Decision): Promise<boolean> {
-    const { row } = before;
+  /** Whether the decision on a caption was saved. */
+  send(author: Author, row: number, decision: Decision): Promise<boolean> {
     const waiting = this.unanswered.get(row) ?? new Set();
     this.unanswered.set(row, waiting.add(decision));
     const sent = this.last.then(async () => {
       if (!waiting.has(decision)) return false;
       let news: News;
       try {
-        news = await post<News>("/review/decide", { author, row, base: this.bases.get(row) ?? 0, decision });
+        news = await post<News>("/review/decide", { author, row, base: this.base(row)?.change ?? 0, decision });
       } catch (error) {
-        await this.refused(before, error);
+        await this.refused(row, error);
         return false;
       }
       waiting.delete(decision);
