@@ -84,6 +84,27 @@ def test_the_command_line_starts_light() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+# Where tensors come and go without `capedit.models.device` and `tensor_files`, and why that is no mistake.
+ON_THE_CPU = {
+    "models/device.py": "the one place for arrays",
+    "models/tensor_files.py": "the one place for files",
+    "models/scorers.py": "CLIP scores captions on the CPU, and is not trained",
+    "vision/clip.py": "CLIP encodes images on the CPU, in a room below torch",
+}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_passes_by_the_device(path: Path) -> None:
+    """`from_numpy` leaves a tensor on the CPU, and `numpy` fails on a GPU; where there is none, nobody notices."""
+    if path.relative_to(PACKAGE).as_posix() in ON_THE_CPU:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in ("from_numpy", "numpy"), f"{path}:{node.lineno}: use tensor() and array()"
+        if isinstance(node, ast.ImportFrom):
+            assert node.module != "safetensors.torch", f"{path}:{node.lineno}: use capedit.models.tensor_files"
+
+
 def test_files_stay_small() -> None:
     long = {str(p.relative_to(PACKAGE)): n for p in sources() if (n := len(p.read_text().splitlines())) > 400}
     assert not long, f"files beyond 400 lines want a second look: {long}"

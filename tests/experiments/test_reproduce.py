@@ -26,7 +26,7 @@ from capedit.experiments.reproduce.workshop import EVALUATIONS, name_of
 from capedit.models.tiger import TagHead, Tiger, TigerConfig
 from capedit.models.tiger_files import read_config
 from capedit.models.vocabulary import Vocabulary
-from capedit.training.systems import vision_of
+from capedit.training.images import vision_of
 from tests.calling import run
 
 TINY = SCALES[ScaleName.TINY]

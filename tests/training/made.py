@@ -21,9 +21,10 @@ from capedit.models.vocabulary import Vocabulary
 from capedit.training import TrainConfig
 from capedit.training.distributed import Workers, join_workers
 from capedit.training.examination import Question
+from capedit.training.images import vision_of
 from capedit.training.loop import make_optimizer, train_step
 from capedit.training.pairs import Lesson
-from capedit.training.systems import SystemExamination, SystemTask, vision_of
+from capedit.training.systems import SystemExamination, SystemTask
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
 from tests.editing.tiny import DIM, WORDS, MeanColours

@@ -5,8 +5,8 @@ import pytest
 from capedit.errors import CapeditError
 from capedit.models.systems import load_system, name_of
 from capedit.training import TrainConfig
+from capedit.training.images import vision_of
 from capedit.training.material import Material
-from capedit.training.systems import vision_of
 from capedit.training.train_system import SystemRecipe, train_system
 from tests.training.made import VOCABULARY, made_pairs, made_store, questions
 

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from capedit.cli.console import err, out, print_json
+from capedit.cli.device import Device
 from capedit.cli.progress import progress_bar, show_training
 from capedit.errors import CapeditError
 
@@ -53,6 +54,7 @@ def reproduce(
     only: Annotated[
         list[str] | None, typer.Option(help="Train this model and stop; for several processes. May be repeated.")
     ] = None,
+    device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Make the tables of the paper, our rows beside its own: Markdown, LaTeX, CSV, plots and a web page.
@@ -63,6 +65,7 @@ def reproduce(
     from capedit.experiments.reproduce import reproduce as make
     from capedit.experiments.reproduce.paper import COCO, FLICKR
     from capedit.experiments.reproduce.tables import PLANS
+    from capedit.models.device import choose_device, working_on
     from capedit.training.distributed import join_workers
 
     if scale not in SCALES:
@@ -71,7 +74,7 @@ def reproduce(
     if minutes is not None:
         chosen = replace(chosen, seconds=60 * minutes)
     files = {COCO: (coco_train, coco_val), FLICKR: (flickr_train, flickr_val)}
-    with join_workers() as workers, progress_bar() as progress:
+    with working_on(choose_device(device)), join_workers() as workers, progress_bar() as progress:
         if not workers.leads:
             workers.agree(True)  # made data are made by one process
         benchmarks = _benchmarks(chosen.name == "tiny", output, files, split, features)

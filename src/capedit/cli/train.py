@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from capedit.cli.console import out, print_json
+from capedit.cli.device import Device
 from capedit.cli.progress import progress_bar, show_training
 from capedit.errors import CapeditError
 
@@ -35,6 +36,7 @@ def train(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
     phrases: Annotated[int, typer.Option(min=0, help="v-lasertagger: size of its phrase vocabulary.")] = 500,
+    device: Device = None,
     json: Annotated[bool, typer.Option("--json", help="Print the marks as JSON.")] = False,
 ) -> None:
     """Train an editor, stage after stage, and write a model folder that `capedit edit --model` takes.
@@ -43,6 +45,7 @@ def train(
     processes or GPUs.
     """
     from capedit.models.concept_files import ConceptTable
+    from capedit.models.device import choose_device, working_on
     from capedit.models.systems import SYSTEMS
     from capedit.training.distributed import join_workers
     from capedit.training.loop import Progress
@@ -54,14 +57,16 @@ def train(
 
     if model in SYSTEMS and (captions or concepts):
         raise CapeditError(f"{model}: a compared system learns from --edits alone, not from --captions or --concepts")
+    chosen = choose_device(device)
     recipe = None if model in SYSTEMS else Recipe.load(model).shortened(steps)
     store = FeatureStore(features)
     keys = ImageKeys(store)
     material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)
     if recipe is None:
-        _train_system(small_recipe(model, steps, phrases), material, questions, store, output, json=json)
+        with working_on(chosen):
+            _train_system(small_recipe(model, steps, phrases), material, questions, store, output, json=json)
         return
-    with join_workers() as workers, progress_bar() as progress:
+    with working_on(chosen), join_workers() as workers, progress_bar() as progress:
         steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
         steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
         bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}

@@ -52,8 +52,18 @@ class Editor:
         self.bundle, self.modules, self.encoder = bundle, modules, encoder
 
     @classmethod
-    def load(cls, model: str | Path = "default", *, runtime: Runtime = Runtime.ONNX, threads: int = 0) -> "Editor":
-        """The bundled model, or the one in a folder. `threads` is that of the runtime; 0 means all cores."""
+    def load(
+        cls,
+        model: str | Path = "default",
+        *,
+        runtime: Runtime = Runtime.ONNX,
+        threads: int = 0,
+        device: str = "cpu",
+    ) -> "Editor":
+        """The bundled model, or the one in a folder. `threads` is that of the runtime; 0 means all cores.
+
+        With the torch runtime, `device` may be `cuda`, or `cuda:1` and so on.
+        """
         bundle = Bundle.load(BUNDLED if model == "default" else model)
         encoder = load_encoder("default", threads=threads)
         if encoder.hash != bundle.encoder:
@@ -61,7 +71,7 @@ class Editor:
                 f"{bundle.folder}: trained on the visual tokens of encoder {bundle.encoder}, not of "
                 f"{encoder.hash} ({encoder.name})"
             )
-        return cls(bundle, load_modules(bundle, runtime, threads), encoder)
+        return cls(bundle, load_modules(bundle, runtime, threads, device), encoder)
 
     @property
     def model(self) -> str:
@@ -148,9 +158,11 @@ def read_caption(caption: str, max_words: int) -> list[str]:
     return words
 
 
-def load_modules(bundle: Bundle, runtime: Runtime, threads: int) -> Modules:
+def load_modules(bundle: Bundle, runtime: Runtime, threads: int, device: str = "cpu") -> Modules:
     """The networks of a model folder, computed by this runtime."""
     if runtime is Runtime.ONNX:
+        if device != "cpu":
+            raise CapeditError(f"device {device!r}: the ONNX runtime works on the CPU; choose the torch runtime")
         from capedit.editing.onnx_modules import OnnxModules
 
         return OnnxModules(bundle, threads=threads)
@@ -158,7 +170,7 @@ def load_modules(bundle: Bundle, runtime: Runtime, threads: int) -> Modules:
         from capedit.editing.torch_modules import load_torch_modules
     except ImportError as error:
         raise MissingExtraError("the torch runtime", "train", str(error)) from error
-    return load_torch_modules(bundle)
+    return load_torch_modules(bundle, device)
 
 
 def _batches(pairs: Iterable[tuple[ImageSource, str]], size: int) -> Iterator[list[tuple[ImageSource, str]]]:

@@ -3,12 +3,11 @@
 from hashlib import file_digest
 from pathlib import Path
 
-import torch
-
 from capedit.editing.edit import Edit
 from capedit.editing.editor import read_caption
 from capedit.edits import Op, Operation, Script, Trace
 from capedit.errors import CapeditError
+from capedit.models.device import tensor
 from capedit.models.system import Outcome, System
 from capedit.models.systems import SYSTEM_FILE, describe_system, load_system
 from capedit.models.vilbert import VisionInput
@@ -42,7 +41,7 @@ class SystemEditor:
     def edit(self, image: ImageSource, caption: str) -> Edit:
         words = read_caption(caption, LONGEST)
         tokens = self._encoder.encode([image])[0]
-        vision = VisionInput(torch.from_numpy(tokens.features)[None], torch.from_numpy(tokens.boxes)[None])
+        vision = VisionInput(tensor(tokens.features)[None], tensor(tokens.boxes)[None])
         (outcome,) = self._system.edit(vision, [words])
         return Edit(caption, trace_of(outcome, words), None, self.model)
 

@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
 from capedit.errors import CapeditError
+from capedit.models.tensor_files import read_tensors, save_tensors
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,14 @@ class ConceptTable:
     def save(self, path: Path) -> None:
         tensors = {"weight": self.weight, "bias": self.bias, "prior": self.prior}
         metadata = {"words": json.dumps(self.words), "encoder": self.encoder}
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, metadata=metadata)
+        save_tensors(tensors, path, metadata)
 
     @classmethod
     def load(cls, path: Path) -> "ConceptTable":
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in ("weight", "bias", "prior")}
-            table = cls(tuple(json.loads(metadata["words"])), metadata["encoder"], **tensors)
+            metadata, tensors = read_tensors(path)
+            scores = {name: tensors[name] for name in ("weight", "bias", "prior")}
+            table = cls(tuple(json.loads(metadata["words"])), metadata["encoder"], **scores)
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CapeditError(f"{path}: not a concept table ({error!r})") from error
         if not len(table.words) == len(table.weight) == len(table.bias) == len(table.prior):

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from capedit.errors import CapeditError
+from capedit.models.device import array, placed, tensor
+from capedit.models.tensor_files import read_tensors, save_tensors
 
 PADDING, UNKNOWN = 0, 1
 _WEIGHTS, _CONFIG = "weights.safetensors", "config.json"
@@ -155,27 +156,27 @@ class DualEncoder(nn.Module):
         for start in range(0, len(order), batch):
             chosen = order[start : start + batch]
             words = self.vocabulary.encode([captions[number] for number in chosen], self.config.max_words)
-            vectors[chosen] = self.text(torch.from_numpy(words)).numpy()
+            vectors[chosen] = array(self.text(tensor(words)))
         return vectors
 
     @torch.no_grad()
     def embed_images(self, features: NDArray[np.float32], boxes: NDArray[np.float32]) -> NDArray[np.float32]:
         """features (B, N, F), boxes (B, N, 5) -> (B, D)."""
-        vectors: NDArray[np.float32] = self.image(torch.from_numpy(features), torch.from_numpy(boxes)).numpy()
+        vectors: NDArray[np.float32] = array(self.image(tensor(features), tensor(boxes)))
         return vectors
 
     @property
     def hash(self) -> str:
         """Names these weights."""
         digest = sha256(self.features_hash.encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode() + tensor.numpy().tobytes())
+        for name, weights in sorted(self.state_dict().items()):
+            digest.update(name.encode() + array(weights).tobytes())
         return digest.hexdigest()[:16]
 
     def save(self, folder: Path) -> None:
         """`weights.safetensors`, and all else in `config.json`."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, folder / _WEIGHTS)
+        save_tensors(self.state_dict(), folder / _WEIGHTS)
         config: dict[str, Any] = {
             "model": "dual encoder",
             "shape": asdict(self.config),
@@ -191,9 +192,9 @@ class DualEncoder(nn.Module):
             config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
             shape = DualEncoderConfig(**config["shape"])
             model = cls(shape, Vocabulary(config["vocabulary"]), config["features_hash"])
-            model.load_state_dict(load_file(folder / _WEIGHTS))
+            model.load_state_dict(read_tensors(folder / _WEIGHTS)[1])
         except OSError as error:
             raise CapeditError(f"{folder}: no dual encoder here ({error})") from error
         except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise CapeditError(f"{folder}: not a dual encoder that can be loaded ({error})") from error
-        return model.eval()
+        return placed(model).eval()

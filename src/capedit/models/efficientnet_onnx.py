@@ -17,6 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from capedit.models.device import array
 from capedit.models.efficientnet import (
     LITE_CONFIGS,
     PIXEL_MEAN,
@@ -65,7 +66,7 @@ class _Graph:
         before, after = same_padding(size, layer.kernel, layer.stride)
         x = self.node(
             "Conv",
-            [x, self.weight(name, weight.numpy()), self.constant(f"{name}.bias", bias.numpy())],
+            [x, self.weight(name, array(weight)), self.constant(f"{name}.bias", array(bias))],
             kernel_shape=[layer.kernel, layer.kernel],
             strides=[layer.stride, layer.stride],
             pads=[before, before, after, after],

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from capedit.errors import CapeditError
+from capedit.models.tensor_files import read_tensors
 from capedit.models.tiger import Module, Tiger, TigerConfig
 
 _EMBEDDINGS = {
@@ -130,7 +130,7 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
     """The named tensors of a safetensors or torch file. Nothing in the file is executed, whoever wrote it."""
     try:
         if path.suffix == ".safetensors":
-            state = load_file(path)
+            _, state = read_tensors(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-import torch
+import numpy as np
 from torch import Tensor, nn
 
 from capedit.edits import Steps, Trace, count_implicit, count_trace
 from capedit.models.decoding import frame
+from capedit.models.device import tensor
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import PAD, Vocabulary
 
@@ -80,7 +81,7 @@ class System(nn.Module, ABC):
     def read(self, captions: Sequence[Sequence[str]]) -> TextInput:
         """Captions between their sentinels."""
         text = frame(captions, self.vocabulary)
-        return TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask))
+        return TextInput(tensor(text.ids), tensor(text.mask))
 
 
 def edit_what_fits(
@@ -109,7 +110,7 @@ def as_text(ids: Tensor) -> TextInput:
 
 def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
     """Rows of numbers as one tensor (B, longest), filled up with a value."""
-    filled = torch.full((len(rows), max(map(len, rows))), value)
+    filled = np.full((len(rows), max(map(len, rows))), value, np.int64)
     for row, numbers in zip(filled, rows, strict=True):
-        row[: len(numbers)] = torch.tensor(numbers)
-    return filled
+        row[: len(numbers)] = numbers
+    return tensor(filled)

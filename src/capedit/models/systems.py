@@ -9,16 +9,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from capedit.errors import CapeditError
 from capedit.models.attention_lstm import WriterConfig
+from capedit.models.device import placed
 from capedit.models.edit_nts import EditNts, EditNtsConfig
 from capedit.models.etn import Etn
 from capedit.models.felix import Felix, FelixConfig
 from capedit.models.laser_tagger import LaserTagger, LaserTaggerConfig
 from capedit.models.mn import ModificationNetwork
 from capedit.models.system import Kind, System
+from capedit.models.tensor_files import read_tensors, save_tensors
 from capedit.models.updn import UpDn, UpDnE
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 from capedit.models.vocabulary import SPECIALS, Vocabulary
@@ -90,14 +91,13 @@ class Described:
 
 
 def save_system(system: System, path: Path, card: SystemCard | None = None) -> None:
-    tensors = {name: tensor.detach().contiguous() for name, tensor in system.state_dict().items()}
     described = {
         "system": name_of(system),
         "config": json.dumps(asdict(system.config)),
         "words": json.dumps(system.vocabulary.words[len(SPECIALS) :], ensure_ascii=False),
         "card": json.dumps(asdict(card or SystemCard())),
     }
-    save_file(tensors, path, metadata=described)
+    save_tensors(system.state_dict(), path, described)
 
 
 def describe_system(path: Path) -> Described:
@@ -112,14 +112,12 @@ def describe_system(path: Path) -> Described:
 
 
 def load_system(path: Path) -> System:
-    """Read a system; nothing in the file is executed, whoever wrote it."""
+    """Read a system, onto torch's default device; nothing in the file is executed, whoever wrote it."""
     try:
-        with safe_open(path, framework="pt") as file:
-            described = file.metadata() or {}
-            entry = SYSTEMS[described["system"]]
-            config = entry.read_config(json.loads(described["config"]))
-            vocabulary = Vocabulary(json.loads(described["words"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        described, tensors = read_tensors(path)
+        entry = SYSTEMS[described["system"]]
+        config = entry.read_config(json.loads(described["config"]))
+        vocabulary = Vocabulary(json.loads(described["words"]))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CapeditError(f"{path}: not one of the compared systems ({error!r})") from error
     with torch.device("meta"):  # no memory for weights that are thrown away at once
@@ -128,4 +126,4 @@ def load_system(path: Path) -> System:
         system.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
         raise CapeditError(f"{path}: weights do not fit the shape that the file states ({error})") from error
-    return system.eval()
+    return placed(system).eval()

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 
 from capedit.errors import CapeditError
 from capedit.models.concepts import ConceptConfig
+from capedit.models.device import placed
 from capedit.models.grounding import GroundingConfig
+from capedit.models.tensor_files import read_tensors, save_tensors
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
 
@@ -30,16 +31,14 @@ def named_config(name: str | Path) -> TigerConfig:
 
 
 def save_tiger(model: Tiger, path: Path) -> None:
-    tensors = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, path, metadata={"config": json.dumps(asdict(model.config))})
+    save_tensors(model.state_dict(), path, {"config": json.dumps(asdict(model.config))})
 
 
-def load_tiger(path: Path) -> Tiger:
-    """Read a model; nothing in the file is executed, whoever wrote it."""
+def load_tiger(path: Path, device: torch.device | None = None) -> Tiger:
+    """Read a model, onto torch's default device if no other is given; nothing in the file is executed."""
     try:
-        with safe_open(path, framework="pt") as file:
-            config = read_config(json.loads((file.metadata() or {})["config"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        metadata, tensors = read_tensors(path)
+        config = read_config(json.loads(metadata["config"]))
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CapeditError(f"{path}: not a TIger ({error!r})") from error
     with torch.device("meta"):  # no memory for weights that are thrown away at once
@@ -48,7 +47,7 @@ def load_tiger(path: Path) -> Tiger:
         model.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
         raise CapeditError(f"{path}: weights do not fit the shape that the file states ({error})") from error
-    return model.eval()
+    return placed(model, device).eval()
 
 
 def read_config(values: dict[str, Any]) -> TigerConfig:

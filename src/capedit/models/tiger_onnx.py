@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from capedit.models.device import CPU, working_on
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.vilbert import TextInput, VisionInput
 
@@ -82,8 +83,12 @@ class _Read(nn.Module):
 
 
 def export_tiger(model: Tiger, folder: Path) -> list[Path]:
-    """Write the networks of a model into a folder; returns the files."""
-    model = model.eval()
+    """Write the networks of a model into a folder; returns the files. The model is on the CPU afterwards."""
+    with working_on(CPU):  # the files would name any other device
+        return _export_all(model.cpu().eval(), folder)
+
+
+def _export_all(model: Tiger, folder: Path) -> list[Path]:
     encoder = model.config.encoder
     features, boxes = torch.randn(2, 5, encoder.feature_width), torch.rand(2, 5, 5)
     see, there = _See(model), torch.ones(2, 5, dtype=torch.bool)

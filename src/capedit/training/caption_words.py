@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.data.builders.captions import CaptionTable
+from capedit.models.device import tensor
 from capedit.models.efficientnet_tail import GemmTail
 from capedit.training.maps import MapCache
 from capedit.training.task import LossTerm
@@ -56,18 +57,18 @@ class WordTargets:
     def batch(self, positions: Iterable[int]) -> Tensor:
         """(B, words)."""
         rows = [self._found[at] for at in positions]
-        targets = torch.zeros(len(rows), self._words)
+        targets = np.zeros((len(rows), self._words), np.float32)
         for row, (columns, shares) in zip(targets, rows, strict=True):
-            row[torch.from_numpy(columns)] = torch.from_numpy(shares)
-        return targets
+            row[columns] = shares
+        return tensor(targets)
 
     def mean(self, positions: Sequence[int]) -> Tensor:
         """How often each word is used of any image: what there is to know without looking."""
-        total = torch.zeros(self._words, dtype=torch.float64)
+        total = np.zeros(self._words)
         for at in positions:
             columns, shares = self._found[at]
-            total[torch.from_numpy(columns)] += torch.from_numpy(shares)
-        return (total / len(positions)).float()
+            total[columns] += shares
+        return tensor((total / len(positions)).astype(np.float32))
 
 
 class WordReader(nn.Module):
@@ -160,7 +161,7 @@ class CaptionWordsTask:
         return self._tail_rate if parameter.startswith("tail.") else 1.0
 
     def _batch(self, positions: NDArray[np.int64]) -> Batch:
-        return Batch(torch.from_numpy(self._maps.batch(positions)), self._targets.batch(positions.tolist()))
+        return Batch(tensor(self._maps.batch(positions)), self._targets.batch(positions.tolist()))
 
 
 def _loss(logits: Tensor, targets: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
 from capedit.errors import CapeditError
+from capedit.models.tensor_files import read_tensors, save_tensors
 
 
 class CheckpointError(CapeditError):
@@ -35,8 +35,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     """Write beside, flush to disk, then rename: at any moment there is a whole checkpoint."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
-    tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
-    save_file(tensors, unfinished, metadata={"state": json.dumps(checkpoint.state)})
+    save_tensors(checkpoint.tensors, unfinished, {"state": json.dumps(checkpoint.state)})
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     unfinished.replace(path)
@@ -45,9 +44,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; nothing in it is executed, whoever wrote it."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        metadata, tensors = read_tensors(path)
         state = json.loads(metadata.get("state", "{}"))
     except (SafetensorError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path}: not a readable checkpoint ({error})") from error

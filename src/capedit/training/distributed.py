@@ -4,10 +4,14 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+PATIENCE = timedelta(hours=2)
+"""How long processes wait for the leading one, which evaluates and measures alone; by default nccl gives up soon."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,16 @@ class Workers:
 
 @contextmanager
 def join_workers() -> Iterator[Workers]:
-    """Join the group that torchrun describes in the environment, if there is one."""
+    """Join the group that torchrun describes in the environment, if there is one.
+
+    It talks as tensors of torch's default device can: see `capedit.models.device.working_on`.
+    """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Workers()
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    backend = "nccl" if torch.get_default_device().type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield Workers(dist.get_rank(), world)
     finally:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.errors import CapeditError
+from capedit.models.device import CPU, placed, tensor, working_on
 from capedit.models.dual_encoder import UNKNOWN, DualEncoder, DualEncoderConfig, Vocabulary
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
@@ -71,7 +72,7 @@ class DualEncoderTask:
         words = words[:, : int((words != 0).sum(axis=1).max())]
         words[(words != 0) & (rng.random(words.shape) < WORD_DROPOUT)] = UNKNOWN
         tokens = self._store.batch([self._key(i) for i in self._train.image_ids[indices].tolist()])
-        return Batch(torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), torch.from_numpy(words))
+        return Batch(tensor(tokens.features), tensor(tokens.boxes), tensor(words))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         return {"contrast": float(len(batch.words))}
@@ -112,7 +113,10 @@ def train_dual_encoder(
     held_out = table.only(lambda image_id: image_id in held_out_ids)
     torch.manual_seed(config.seed)
     shape = shape or DualEncoderConfig(features=store.header.dim)
-    model = DualEncoder(shape, Vocabulary.from_captions(train.captions), store.header.encoder_hash)
+    vocabulary = Vocabulary.from_captions(train.captions)
+    with working_on(CPU):  # the same start on every device
+        model = DualEncoder(shape, vocabulary, store.header.encoder_hash)
+    placed(model)
     fit(DualEncoderTask(model, train, held_out, store, key), config, out / "run", watch=watch)
     best = out / "run" / "best.safetensors"
     load_into(model, load_checkpoint(best).tensors, best)

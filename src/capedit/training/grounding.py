@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.models.decoding import frame, pad_rows
+from capedit.models.device import array, tensor
 from capedit.models.grounding import Grounding
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from capedit.training.examination import Question, area_under_curve
+from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson
 from capedit.training.task import LossTerm
 from capedit.vision import FeatureStore
@@ -78,7 +80,8 @@ class GroundingTask:
             if image in self._wrong:
                 wrong.append(_hidden(_one_of(self._wrong[image], draw), draw))
                 mistaken.append(at)
-        return Batch(see(self._store, images), _text([*right, *wrong]), torch.tensor(mistaken, dtype=torch.long))
+        vision = vision_of(self._store.batch(images))
+        return Batch(vision, _text([*right, *wrong]), torch.tensor(mistaken, dtype=torch.long))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         images, wrong = len(batch.vision.features), len(batch.mistaken)
@@ -105,23 +108,15 @@ class GroundingTask:
         for start in range(0, len(captions), 256):
             part = slice(start, start + 256)
             text = frame(captions[part], self._vocabulary)
-            words = self._model.words(TextInput(torch.from_numpy(text.ids), torch.from_numpy(text.mask)))
-            cells = self._model.cells(see(self._store, [q.image for q in self._questions[part]]))
-            found.append(self._model.evidence(words, cells).fit.numpy())
+            words = self._model.words(TextInput(tensor(text.ids), tensor(text.mask)))
+            cells = self._model.cells(vision_of(self._store.batch([q.image for q in self._questions[part]])))
+            found.append(array(self._model.evidence(words, cells).fit))
         return np.concatenate(found).astype(np.float64)
-
-
-def see(store: FeatureStore, images: Sequence[str]) -> VisionInput:
-    """Images of a store as a network takes them."""
-    tokens = store.batch(images)
-    there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
-    mask = None if bool(there.all()) else there
-    return VisionInput(torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), mask)
 
 
 def _text(captions: Sequence[Sequence[int]]) -> TextInput:
     text = pad_rows([[START, *caption, END] for caption in captions])
-    ids: Tensor = torch.from_numpy(text.ids)
+    ids = tensor(text.ids)
     return TextInput(ids, ids != PAD)
 
 

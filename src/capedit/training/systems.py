@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -17,10 +16,10 @@ from capedit.models.systems import name_of
 from capedit.models.vilbert import VisionInput
 from capedit.models.vocabulary import PAD
 from capedit.training.examination import Question
+from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson
 from capedit.training.task import LossTerm
 from capedit.vision import FeatureStore
-from capedit.vision.store import TokenBatch
 
 EXAMINED_AT_ONCE = 64
 
@@ -128,14 +127,6 @@ class SystemExamination:
         pairs = [(outcome.tokens, [q.target]) for outcome, q in zip(outcomes, self.questions, strict=True)]
         costs = EditCosts([outcome.steps for outcome in outcomes], [q.reference for q in self.questions])
         return evaluate(pairs, edits=costs, spice=spice)
-
-
-def vision_of(tokens: TokenBatch) -> VisionInput:
-    """Stored tokens as a batch of images; no mask where nothing is padded."""
-    there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
-    return VisionInput(
-        torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
-    )
 
 
 def _rows(parts: Sequence[Mapping[str, Sequence[int]]], value: int) -> dict[str, Tensor]:

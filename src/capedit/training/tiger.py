@@ -19,12 +19,14 @@ from torch import Tensor, nn
 from capedit.edits import Alignment, Order
 from capedit.metrics.clashes import find_open_seams
 from capedit.models.decoding import Knobs, decode
+from capedit.models.device import tensor
 from capedit.models.draft import Draft
 from capedit.models.runtime import Floats, Images
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from capedit.training.images import vision_of
 from capedit.training.pairs import MAX_WORDS, Lesson, Pair, Slips, as_it_stands, with_holes
 from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
 from capedit.training.task import LossTerm
@@ -156,11 +158,7 @@ class TigerTask:
             tried = own.get(image)
             self._add_deletions(gathered, image, pair, tried, draw)
             self._add_insertions(gathered, image, pair, None if tried is None else self._state_of(tried, draw), draw)
-        there = torch.arange(tokens.features.shape[1]) < torch.from_numpy(tokens.counts)[:, None]
-        vision = VisionInput(
-            torch.from_numpy(tokens.features), torch.from_numpy(tokens.boxes), None if bool(there.all()) else there
-        )
-        return Batch(vision, gathered.rows())
+        return Batch(vision_of(tokens), gathered.rows())
 
     def _add_deletions(
         self, gathered: "_Gathered", image: int, pair: Pair, tried: "Tried | None", rng: np.random.Generator
@@ -347,7 +345,7 @@ class _Gathered:
             if row.worth is not None:
                 worth[at, 1 : 1 + len(row.worth)] = row.worth
         images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
-        return Rows(torch.from_numpy(ids), torch.from_numpy(labels), images, fits, torch.from_numpy(worth))
+        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth))
 
 
 def _times(rate: float, rng: np.random.Generator) -> int:

@@ -10,6 +10,7 @@ import torch
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.concept_files import ConceptTable
+from capedit.models.device import CPU, placed, tensor, working_on
 from capedit.models.efficientnet import EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import GemmTail
@@ -69,7 +70,9 @@ def train_encoder(
     prior = targets.mean(np.setdiff1d(np.arange(len(table)), held_out).tolist())
     torch.manual_seed(config.seed)
     side = round(cache.batch(np.zeros(1, np.int64)).shape[1] ** 0.5)
-    model = WordReader(GemmTail(network, recipe.frozen_stages, side), network.config.dim, prior)
+    with working_on(CPU):  # the same start on every device
+        model = WordReader(GemmTail(network, recipe.frozen_stages, side), network.config.dim, prior)
+    placed(model)
     task = CaptionWordsTask(model, cache, targets, held_out.tolist(), recipe.tail_rate)
     fit(task, config, out / "run", watch=watch)
 
@@ -77,7 +80,7 @@ def train_encoder(
     load_into(model, best.tensors, out / "run" / "best.safetensors")
     model.tail.write_back(network)
     encoder = out / "encoder.onnx"
-    final_side = round(model.tail(torch.from_numpy(cache.batch(np.zeros(1, np.int64)))).shape[1] ** 0.5)
+    final_side = round(model.tail(tensor(cache.batch(np.zeros(1, np.int64)))).shape[1] ** 0.5)
     export_onnx(network, encoder, name="capedit", weight_type=np.float16, pooling=area_pooling(final_side, recipe.grid))
     score = model.score
     ConceptTable(tuple(words), GridEncoder(encoder).hash, score.weight, score.bias, torch.logit(prior, eps=1e-5)).save(

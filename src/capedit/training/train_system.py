@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from capedit.errors import CapeditError
+from capedit.models.device import CPU, placed, working_on
 from capedit.models.phrase_vocabulary import PhraseVocabulary
 from capedit.models.system import System
 from capedit.models.systems import SYSTEM_FILE, SYSTEMS, SystemCard, save_system
@@ -117,9 +118,10 @@ def setup(
         raise CapeditError(f"{store.path}: holds no image of any edit to train on")
     lesson = Lesson.of(material.edits, [], vocabulary)
     torch.manual_seed(recipe.train.seed)
-    system, notes = build_system(recipe, lesson, vocabulary, store.header.dim)
+    with working_on(CPU):  # the same start on every device
+        system, notes = build_system(recipe, lesson, vocabulary, store.header.dim)
     examination = SystemExamination(questions[:: max(1, len(questions) // EXAMINED)], store)
-    task = SystemTask(system, lesson, store, examination)
+    task = SystemTask(placed(system), lesson, store, examination)
     if not len(task):
         raise CapeditError(f"{recipe.system}: not one of {len(lesson.pairs)} pairs can be said with its operations")
     return task, {**notes, "pairs": float(len(task)), "pairs skipped": float(task.skipped)}

@@ -10,6 +10,7 @@ import torch
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
 from capedit.models.decoding import Knobs
+from capedit.models.device import CPU, placed, working_on
 from capedit.models.tiger import Tiger
 from capedit.models.tiger_files import save_tiger
 from capedit.models.vocabulary import Vocabulary
@@ -98,13 +99,14 @@ def setup(
     torch.manual_seed(recipe.stages[0].train.seed)
     known = 0 if concepts is None else len(concepts.words)
     config = recipe.config(len(vocabulary), store.header.dim, known)
-    if concepts is None or config.concepts is None:
-        model = Tiger(config)
-    else:
-        model = Tiger(config, torch.tensor(vocabulary.encode(concepts.words)))
-        model.concepts.load(concepts.weight, concepts.bias, concepts.prior)
+    with working_on(CPU):  # the same start on every device
+        if concepts is None or config.concepts is None:
+            model = Tiger(config)
+        else:
+            model = Tiger(config, torch.tensor(vocabulary.encode(concepts.words)))
+            model.concepts.load(concepts.weight, concepts.bias, concepts.prior)
     chosen = questions[:: max(1, len(questions) // EXAMINED)]
-    return Setup(model, vocabulary, material, store, Examination(chosen, store, Knobs(**recipe.knobs)))
+    return Setup(placed(model), vocabulary, material, store, Examination(chosen, store, Knobs(**recipe.knobs)))
 
 
 def ground(

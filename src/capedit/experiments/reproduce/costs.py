@@ -9,7 +9,8 @@ from capedit.experiments.reproduce.benchmark import Benchmark
 from capedit.experiments.reproduce.tigers import TigerEditor
 from capedit.models.accounting import parameters
 from capedit.models.tiger_torch import TorchModules
-from capedit.training.systems import Edits, vision_of
+from capedit.training.images import vision_of
+from capedit.training.systems import Edits
 
 
 def measure_cost(editor: Edits, benchmark: Benchmark, captions: int) -> dict[str, float]:

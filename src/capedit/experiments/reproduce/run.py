@@ -20,6 +20,7 @@ from capedit.experiments.reproduce.table import Table
 from capedit.experiments.reproduce.tables import PLANS, concerned, fill
 from capedit.experiments.reproduce.tigers import MAIN
 from capedit.experiments.reproduce.workshop import Model, Workshop, name_of
+from capedit.models.device import describe_device
 
 EXAMPLES = 6
 REPORT_EVERY = 60.0
@@ -76,6 +77,7 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
     """Under which our numbers hold."""
     scale = shops[0].scale
     meaningless = " Made data and a few steps: the numbers mean nothing." if scale.name is ScaleName.TINY else ""
+    gpu = f" on {describe_device()}" if describe_device() else ""
     told = [
         f"Scale: {scale.name}.{meaningless}",
         *(shop.benchmark.describe() + "." for shop in shops),
@@ -85,7 +87,7 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
         "one) shape of the two-stream encoder.",
         "Of the checkpoints of a run, the best is taken by CIDEr-D on a part of the instances that are examined.",
         f"Machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch "
-        f"{torch.__version__}; capedit {capedit.__version__}.",
+        f"{torch.__version__}{gpu}; capedit {capedit.__version__}.",
         "Steps (ES, D, A) are counted in words, where the paper counts word pieces.",
     ]
     for shop in shops:

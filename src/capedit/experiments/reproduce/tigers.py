@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
+import numpy as np
 
 from capedit.errors import CapeditError
 from capedit.experiments.reproduce.scale import Scale
 from capedit.models.decoding import Breaks, Calibration, Knobs, decode
+from capedit.models.device import array
 from capedit.models.runtime import Images, Modules
 from capedit.models.system import Outcome, edit_what_fits
 from capedit.models.tiger import Tiger
@@ -109,7 +110,8 @@ class TigerEditor:
         return edit_what_fits(vision, captions, self.modules.max_words, self._edit)
 
     def _edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
-        counts = torch.full((len(captions),), vision.features.shape[1]) if vision.mask is None else vision.mask.sum(1)
-        seen = self.modules.see(Images(vision.features.numpy(), vision.locations.numpy(), counts.numpy()))
+        features, locations = array(vision.features), array(vision.locations)
+        counts = np.full(len(captions), features.shape[1]) if vision.mask is None else array(vision.mask).sum(1)
+        seen = self.modules.see(Images(features, locations, counts))
         drafts = decode(self.modules, seen, captions, self._knobs, calibration=self._calibration, breaks=self._breaks)
         return [Outcome.edited(draft.trace()) for draft in drafts]
