@@ -216,7 +216,7 @@ def plot(figures: dict[str, Any], path: Path) -> None:
 
     runs = [Measurement(**run["measurement"]) for run in figures["runs"]]
     largest = max(one.captions for one in runs)
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
     memory, speed = figure.subplots(1, 2, width_ratios=[3, 2])
     for one in runs:
         if one.captions == largest:
@@ -225,10 +225,12 @@ def plot(figures: dict[str, Any], path: Path) -> None:
             memory.plot(done, [run / MB for _, run, _ in one.curve], "--", label=f"{one.engine}: the run")
     memory.set(xlabel="captions done", ylabel="most memory so far, MB", ylim=(0, None))
     memory.legend(fontsize="small")
-    labels = [f"{one.engine}, {one.workers} workers\n{one.captions:,} captions\n{one.images:,} images" for one in runs]
-    speed.bar(range(len(runs)), [one.captions_per_second for one in runs])
-    speed.set(ylabel="captions a second")
-    speed.set_xticks(range(len(runs)), labels, fontsize="xx-small")
+    labels = [f"{one.engine} x {one.workers}: {one.captions:,} captions, {one.images:,} images" for one in runs]
+    bars = speed.barh(range(len(runs)), [one.captions_per_second for one in runs])
+    speed.bar_label(bars, fmt="%.0f", label_type="center", color="white")
+    speed.set(xlabel="captions a second")
+    speed.set_yticks(range(len(runs)), labels, fontsize="small")
+    speed.invert_yaxis()
     for axes in (memory, speed):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
