@@ -11,10 +11,12 @@ import torch
 from capedit.edits import Alignment, Order
 from capedit.models.decoding import Knobs
 from capedit.models.tiger import Tiger
-from capedit.models.vocabulary import START, UNKNOWN, Vocabulary
+from capedit.models.vilbert import TextInput
+from capedit.models.vocabulary import PAD, START, UNKNOWN, Vocabulary
 from capedit.training import TrainConfig, fit, load_checkpoint
 from capedit.training.distributed import join_workers
 from capedit.training.examination import Examination, Question, area_under_curve
+from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
 from capedit.training.states import IGNORE
 from capedit.training.tiger import TigerTask, TigerTraining
@@ -132,6 +134,35 @@ def test_rows_are_labelled_as_told(tmp_path: Path) -> None:
     wrong = rows.labels[rows.fits == 0]
     assert (wrong == 1).any()
     assert (rows.ids[:, 0] == START).all()
+
+
+def test_what_was_drawn_and_rewarded_becomes_likelier(tmp_path: Path) -> None:
+    only = {"delete": 0.0, "add": 0.0, "insert": 0.0, "match": 0.0, "reward": 0.0}
+    task, _ = made_task(tmp_path, replace(OURS, own_states=1.0, draws=3, word_draws=1.0, word_noise=0.0, factors=only))
+    batch = task.batch(np.arange(16), np.random.default_rng(0))
+    rows = batch.rows["insert"]
+    better, worse = rows.worth > 0, rows.worth < 0
+    assert better.any()
+    assert worse.any()
+    assert task.loss_weights(batch)["chosen"] == sum(
+        int((batch.rows[name].worth != 0).sum()) for name in ("add", "insert")
+    )
+
+    @torch.no_grad()
+    def likelihood(chosen: torch.Tensor) -> float:
+        places = chosen.nonzero(as_tuple=True)
+        sight = task.model.see(batch.vision).rows(rows.images)
+        logits = task.model.insert(TextInput(rows.ids, rows.ids != PAD), sight, *places)
+        return -float(torch.nn.functional.cross_entropy(logits, rows.labels[places]))
+
+    before = likelihood(better), likelihood(worse)
+    optimizer = torch.optim.SGD(task.model.parameters(), lr=0.02)
+    for _ in range(5):
+        objective(task.loss(batch), task.loss_weights(batch)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert likelihood(better) - before[0] > likelihood(worse) - before[1]
+    assert likelihood(better) > before[0]
 
 
 def test_slips_are_learned_from_replacements() -> None:

@@ -94,13 +94,15 @@ def decode(
     calibration: Calibration | None = None,
     breaks: Breaks | None = None,
     nudges: Floats | None = None,
+    chances: Sequence[np.random.Generator | None] | None = None,
 ) -> list[Draft]:
     """Edit captions, one for each row of `seen`; without `breaks` nothing is repaired.
 
-    `nudges` (captions, words or more) are added to the logits of DELETE at the first look: with noise in them, edits
-    are drawn rather than decided.
+    Edits can be drawn rather than decided: `nudges` (captions, words or more) are added to the logits of DELETE at the
+    first look, and where a caption has a generator in `chances`, where to add and what is drawn from it.
     """
-    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), breaks if knobs.fluent else None, nudges)
+    mends = breaks if knobs.fluent else None
+    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), mends, nudges, chances)
     drafts = [modules.vocabulary.draft(caption) for caption in captions]
     if (longest := max((len(draft.words) for draft in drafts), default=0)) > modules.max_words:
         raise CapeditError(f"a caption has {longest} tokens; the model reads at most {modules.max_words}")
@@ -136,6 +138,7 @@ class _Decoder:
     calibration: Calibration
     breaks: Breaks | None
     nudges: Floats | None
+    chances: Sequence[np.random.Generator | None] | None
 
     def delete(self, drafts: Sequence[Draft], rows: Sequence[int], *, first: bool) -> list[int]:
         """One look at each caption; returns the rows that stay open."""
@@ -177,6 +180,9 @@ class _Decoder:
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits = self.modules.add(text, self.seen.rows(np.array(rows)))
         likely = sigmoid(self.calibration.add(logits))
+        for at, row in enumerate(rows):
+            if chance := self._chance(row):
+                logits[at, : len(drafts[row].tokens) + 1] += chance.logistic(size=len(drafts[row].tokens) + 1)
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
         slots: list[list[_Slot]] = []  # for each row
         for at, row in enumerate(rows):
@@ -193,6 +199,9 @@ class _Decoder:
             return []
         filled = self._fill(drafts, [rows[at] for at in growing], [slots[at] for at in growing])
         return [rows[at] for at, done in zip(growing, filled, strict=True) if done]
+
+    def _chance(self, row: int) -> np.random.Generator | None:
+        return None if self.chances is None else self.chances[row]
 
     def _torn(self, draft: Draft) -> set[int]:
         """Seams that deletion broke: something must come there."""
@@ -231,7 +240,7 @@ class _Decoder:
                     beside = {word.text for word in (before, after) if word is not None}
                     excluded = beside | (set(draft.tokens) - REPEATABLE)
                 whole = before is not None and self._protects(before)
-                word, likely = self._choose(logits[number], excluded, apart=whole)
+                word, likely = self._choose(logits[number], excluded, self._chance(row), apart=whole)
                 number += 1
                 p = sure * likely
                 if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or torn):
@@ -240,12 +249,15 @@ class _Decoder:
             filled.append(came)
         return filled
 
-    def _choose(self, logits: Floats, excluded: set[str], *, apart: bool) -> tuple[str, float]:
-        """The likeliest word that may come here, and its probability; `apart`: not joined to the word before."""
+    def _choose(
+        self, logits: Floats, excluded: set[str], chance: np.random.Generator | None, *, apart: bool
+    ) -> tuple[str, float]:
+        """The likeliest word that may come here, or one drawn, and its probability; `apart`: not joined to the word
+        before."""
         vocabulary = self.modules.vocabulary
         scaled = self.calibration.insert(logits)
         weights = np.exp(scaled - scaled.max())
-        left = logits.copy()
+        left = logits.copy() if chance is None else logits + chance.gumbel(size=logits.shape).astype(np.float32)
         while True:
             best = int(left.argmax())
             word = vocabulary.words[best]

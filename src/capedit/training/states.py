@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from capedit.edits import Alignment, Order, align
 from capedit.edits.rounds import insertion_rounds
+from capedit.models.draft import FROM_SOURCE, Draft
+from capedit.models.vocabulary import Vocabulary
 
 KEEP, CHANGE, IGNORE = 0, 1, -100
 """Labels. IGNORE is what cross-entropy skips."""
@@ -47,6 +49,22 @@ def find_path(source: Sequence[int], target: Sequence[int], alignment: Alignment
         gaps.append(list(target[start:j]))
         start = j + 1
     return Path(source, [i for i, _ in pairs], gaps, [insertion_rounds(len(gap), order) for gap in gaps])
+
+
+def path_taken(draft: Draft, vocabulary: Vocabulary) -> Path:
+    """The way that an editor took by itself, in one look."""
+    source = [word for word in draft.words if word.born == FROM_SOURCE]
+    gaps: list[list[int]] = [[]]
+    schedule: list[list[int]] = [[]]
+    for word in draft.standing:
+        if word.born == FROM_SOURCE:
+            gaps.append([])
+            schedule.append([])
+        else:
+            gaps[-1] += vocabulary.encode([word.text])
+            schedule[-1].append(word.born - 1)  # the first round deletes
+    kept = [at for at, word in enumerate(source) if word.stands]
+    return Path(vocabulary.encode([word.text for word in source]), kept, gaps, schedule)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from capedit.training.images import vision_of
 from capedit.training.pairs import MAX_WORDS, Lesson, Pair, Slips, as_it_stands, with_holes
-from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
+from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path, path_taken
 from capedit.training.task import LossTerm
-from capedit.training.worth import Rewards, nudges, worth
+from capedit.training.worth import Rewards, extremes, nudges, worth
 from capedit.vision import FeatureStore
 
 
@@ -57,11 +57,14 @@ class TigerTraining:
     own_states: float = 0.0
     """Share of examples that start from the model's own deletions and insertions."""
     draws: int = 1
-    """Edits drawn for each such example. Of two or more, deletions that go with a better CIDEr-D are made likelier."""
+    """Edits drawn for each such example. Of two or more, decisions that go with a better CIDEr-D are made likelier."""
+    word_draws: float = 0.0
+    """Share of these examples in which insertions are drawn; in the others, deletions are."""
     word_noise: float = 0.0
     """Share of words hidden from the model as unknown."""
     factors: Mapping[str, float] | None = None
-    """Share of each loss (delete, add, insert, match) in the objective; 1 where not named."""
+    """Share of each loss in the objective; 1 where not named. They are delete, add, insert, match; of what was drawn
+    reward (deletions) and chosen (insertions)."""
     body_rate: float = 1.0
     """Learning rate of the encoder over that of the heads; 0.02 in the paper, which starts from a trained one."""
 
@@ -73,7 +76,7 @@ class Rows(NamedTuple):
     labels: Tensor  # (R, T)
     images: Tensor  # (R,) positions in the batch's images
     fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
-    worth: Tensor  # (R, T) what it is worth to delete the word; 0 where that was not tried
+    worth: Tensor  # (R, T) of deleting the word, or of saying what the label says; 0 where nothing was tried
 
     def by_length(self) -> list["Rows"]:
         """The shorter half and the longer one, each no wider than it must be: padding costs as much as words."""
@@ -158,6 +161,8 @@ class TigerTask:
             tried = own.get(image)
             self._add_deletions(gathered, image, pair, tried, draw)
             self._add_insertions(gathered, image, pair, None if tried is None else self._state_of(tried, draw), draw)
+            for draft, gain in [] if tried is None else tried.told_apart:
+                self._add_choices(gathered, image, draft, gain, draw)
         return Batch(vision_of(tokens), gathered.rows())
 
     def _add_deletions(
@@ -165,7 +170,7 @@ class TigerTask:
     ) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
-        worth = None if tried is None else tried.worth
+        worth = None if tried is None or tried.worth is None else np.pad(tried.worth, 1)  # sentinels are not deleted
         gathered.add(Module.DELETE, image, gold, rng, fits=pair.source == pair.target, worth=worth)
         for _ in range(_times(training.right, rng)):
             caption = self._lesson.right_caption(pair, rng)
@@ -199,6 +204,19 @@ class TigerTask:
                 sample = self._sampler.insertion(gappy, int(rng.integers(gappy.rounds)) + 1)
                 gathered.add(Module.INSERT, image, sample, rng)
 
+    def _add_choices(
+        self, gathered: "_Gathered", image: int, draft: Draft, gain: float, rng: np.random.Generator
+    ) -> None:
+        """What an edit said in one of its rounds, and what it is worth to say so again."""
+        path = path_taken(draft, self._modules.vocabulary)
+        after = int(rng.integers(path.rounds + 1))
+        chosen = [(Module.ADD, self._sampler.addition(path, after))]
+        if rounds := sorted({when for gap in path.schedule for when in gap}):
+            chosen.append((Module.INSERT, self._sampler.insertion(path, int(rng.choice(rounds)))))
+        for module, sample in chosen:
+            worth = np.where(np.array(sample.labels) == IGNORE, 0.0, gain).astype(np.float32)
+            gathered.add(module, image, sample, rng, worth=worth)
+
     def _gappy(self, pair: Pair, rng: np.random.Generator) -> Path:
         """The way to the target from the pruned reference, or to a right caption from one with holes."""
         if rng.random() >= self._training.holes:
@@ -216,21 +234,29 @@ class TigerTask:
         vocabulary, times = self._modules.vocabulary, self._training.draws
         rows = np.repeat(chosen, times)
         captions = [[vocabulary.words[word] for word in pairs[at].source] for at in rows.tolist()]
+        of_words = [draws[at].random() < self._training.word_draws for at in chosen]
         noise = np.concatenate([nudges(times, MAX_WORDS + 1, draws[at]) for at in chosen])
+        noise[np.repeat(of_words, times)] = 0.0
+        chances = [
+            draws[at] if words else None for at, words in zip(chosen, of_words, strict=True) for _ in range(times)
+        ]
         training = self._model.training
         self._model.eval()
         seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
         seen = seen.rows(np.repeat(np.arange(len(chosen)), times))
-        drafts = decode(self._modules, seen, captions, Knobs(rounds=2), breaks=find_open_seams, nudges=noise)
+        drafts = decode(
+            self._modules, seen, captions, Knobs(rounds=2), breaks=find_open_seams, nudges=noise, chances=chances
+        )
         self._model.train(training)
         if self._rewards is None:
-            return {at: Tried(draft, None) for at, draft in zip(chosen, drafts, strict=True)}
+            return {at: Tried(draft) for at, draft in zip(chosen, drafts, strict=True)}
         rewards = self._rewards.of(drafts, [pairs[at] for at in rows.tolist()])
         tried = {}
-        for number, at in enumerate(chosen):
+        for number, (at, words) in enumerate(zip(chosen, of_words, strict=True)):
             part = slice(number * times, (number + 1) * times)
-            best = drafts[part][int(rewards[part].argmax())]
-            tried[at] = Tried(best, worth(drafts[part], rewards[part]))
+            drawn, reward = drafts[part], rewards[part]
+            best = drawn[int(reward.argmax())]
+            tried[at] = Tried(best, None, extremes(drawn, reward)) if words else Tried(best, worth(drawn, reward))
         return tried
 
     def _state_of(self, tried: "Tried", rng: np.random.Generator) -> list[int] | None:
@@ -244,11 +270,12 @@ class TigerTask:
     # --- losses ---
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
-        weights = {name: float(self._label_weights(name, rows.labels).sum()) for name, rows in batch.rows.items()}
+        weights = {name: float(self._label_weights(name, rows).sum()) for name, rows in batch.rows.items()}
         if self._model.config.matching:
             weights["match"] = float((batch.rows[Module.DELETE].fits >= 0).sum())
         if self._rewards is not None:
             weights["reward"] = float((batch.rows[Module.DELETE].worth != 0).sum())
+            weights["chosen"] = float(sum((batch.rows[name].worth != 0).sum() for name in (Module.ADD, Module.INSERT)))
         return weights
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
@@ -264,14 +291,13 @@ class TigerTask:
     def _losses(self, module: Module, rows: Rows, sight: TigerSight) -> dict[str, Tensor]:
         """Summed over rows of one module."""
         text, labels = TextInput(rows.ids, rows.ids != PAD), rows.labels
-        if module is Module.INSERT:
-            places = (labels != IGNORE).nonzero().T
-            words = self._model.insert(text, sight, *places)
-            return {module: self._cross_entropy(module, words, labels[places[0], places[1]])}
-        if module is Module.ADD:
-            return {module: self._cross_entropy(module, self._model.add(text, sight).flatten(0, 1), labels.flatten())}
+        if module is not Module.DELETE:
+            at = (labels != IGNORE).nonzero(as_tuple=True)
+            inserts = module is Module.INSERT
+            logits = self._model.insert(text, sight, *at) if inserts else self._model.add(text, sight)[at]
+            return self._said(module, logits, rows, at)
         tags, match = self._model.delete(text, sight)
-        losses: dict[str, Tensor] = {module: self._cross_entropy(module, tags.flatten(0, 1), labels.flatten())}
+        losses: dict[str, Tensor] = {module: (self._label_weights(module, rows) * _cross_entropy(tags, labels)).sum()}
         if match is not None:
             known = rows.fits >= 0
             losses["match"] = nn.functional.binary_cross_entropy_with_logits(
@@ -281,22 +307,39 @@ class TigerTask:
             losses["reward"] = -(rows.worth * (tags[..., CHANGE] - tags[..., KEEP])).sum()
         return losses
 
-    def _cross_entropy(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
-        losses = nn.functional.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="none")
-        return (losses * self._label_weights(name, labels)).sum()
+    def _said(self, module: Module, logits: Tensor, rows: Rows, at: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """The losses of gold labels, and of choices that were tried."""
+        losses = _cross_entropy(logits, rows.labels[at])
+        found = {str(module): (self._label_weights(module, rows)[at] * losses).sum()}
+        if self._rewards is not None:
+            found["chosen"] = (rows.worth[at] * losses).sum()
+        return found
 
-    def _label_weights(self, name: str, labels: Tensor) -> Tensor:
-        counted = (labels != IGNORE).float()
-        if name == Module.INSERT:
-            return counted
-        return counted * torch.where(labels == KEEP, self._training.keep_weight, 1.0)
+    def _label_weights(self, name: str, rows: Rows) -> Tensor:
+        """Of gold labels; what was only tried has none."""
+        counted = (rows.labels != IGNORE).float()
+        if name == Module.DELETE:
+            return counted * self._tag_weights(rows.labels)
+        counted = counted * (rows.worth == 0)
+        return counted if name == Module.INSERT else counted * self._tag_weights(rows.labels)
+
+    def _tag_weights(self, labels: Tensor) -> Tensor:
+        return torch.where(labels == KEEP, self._training.keep_weight, 1.0)
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of each label; 0 where there is none."""
+    flat = nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORE, reduction="none")
+    return flat.view_as(labels)
 
 
 class Tried(NamedTuple):
-    """An edit that the model itself made of a pair, the best of several, and what each deletion was worth."""
+    """The best edit that the model itself made of a pair, and what was learned by trying: the worth of each deletion,
+    or edits that differ in their insertions and by how much they are better than the mean."""
 
     draft: Draft
-    worth: Floats | None
+    worth: Floats | None = None
+    told_apart: Sequence[tuple[Draft, float]] = ()
 
 
 class _Row(NamedTuple):
@@ -343,7 +386,7 @@ class _Gathered:
             ids[at, : len(row.sample.tokens)] = row.sample.tokens
             labels[at, : len(row.sample.labels)] = row.sample.labels
             if row.worth is not None:
-                worth[at, 1 : 1 + len(row.worth)] = row.worth
+                worth[at, : len(row.worth)] = row.worth
         images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
         return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth))
 

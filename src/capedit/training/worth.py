@@ -1,10 +1,12 @@
-"""What deleting a word is worth, found by trying: a reward for whole edits, shared out over their deletions.
+"""What a decision is worth, found by trying: a reward for whole edits, shared out over what was decided in them.
 
 Tagger_del learns from gold edits which words go. But a word that the annotator happened to phrase otherwise is not
 worth the risk of deleting it, and a word next to others that go may be. So edits are drawn from the model itself, each
 is scored by the CIDEr-D of the caption that comes out, and deletions that go with better captions are made likelier.
 For independent decisions with the mean reward as baseline, the policy gradient of REINFORCE is the covariance of
-deleting the word with the reward, times the gradient of the word's logit. Not in the paper.
+deleting the word with the reward, times the gradient of the word's logit. Where to add and which word come in rounds,
+each upon the one before, so edits that differ in them are told apart whole: the best is made likelier, the worst less
+likely. Not in the paper.
 """
 
 from collections.abc import Sequence
@@ -45,6 +47,12 @@ def worth(drawn: Sequence[Draft], rewards: Floats) -> Floats:
     gains = rewards - rewards.mean()
     covariance: Floats = gains @ np.stack([deletions(draft) for draft in drawn]).astype(np.float32)
     return covariance / np.float32(len(drawn) - 1)
+
+
+def extremes(drawn: Sequence[Draft], rewards: Floats) -> list[tuple[Draft, float]]:
+    """The best and the worst of some edits of one caption, and by how much they differ from the mean reward."""
+    gains = rewards - rewards.mean()
+    return [(drawn[at], float(gains[at])) for at in (int(gains.argmax()), int(gains.argmin())) if gains[at] != 0]
 
 
 def nudges(rows: int, words: int, rng: np.random.Generator) -> Floats:
