@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
-from capedit.metrics.clashes import find_open_seams
-from capedit.models.decoding import Knobs, decode
 from capedit.models.device import tensor
 from capedit.models.draft import Draft
 from capedit.models.runtime import Floats, Images
@@ -27,10 +25,10 @@ from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from capedit.training.images import vision_of
-from capedit.training.pairs import MAX_WORDS, Lesson, Pair, Slips, as_it_stands, with_holes
+from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
 from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path, path_taken
 from capedit.training.task import LossTerm
-from capedit.training.worth import Rewards, extremes, nudges, worth
+from capedit.training.trials import Trials, Tried
 from capedit.vision import FeatureStore
 
 
@@ -122,7 +120,7 @@ class TigerTask:
         self._examine = examine
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
-        self._rewards = Rewards(lesson.pairs, vocabulary) if training.draws > 1 else None
+        self._trials = Trials(self._modules, lesson.pairs, training.draws, training.word_draws)
 
     @property
     def model(self) -> Tiger:
@@ -160,13 +158,15 @@ class TigerTask:
         for image, (pair, draw) in enumerate(zip(pairs, draws, strict=True)):
             tried = own.get(image)
             self._add_deletions(gathered, image, pair, tried, draw)
-            self._add_insertions(gathered, image, pair, None if tried is None else self._state_of(tried, draw), draw)
+            self._add_insertions(
+                gathered, image, pair, None if tried is None else self._trials.state(tried, draw), draw
+            )
             for draft, gain in [] if tried is None else tried.told_apart:
                 self._add_choices(gathered, image, draft, gain, draw)
         return Batch(vision_of(tokens), gathered.rows())
 
     def _add_deletions(
-        self, gathered: "_Gathered", image: int, pair: Pair, tried: "Tried | None", rng: np.random.Generator
+        self, gathered: "_Gathered", image: int, pair: Pair, tried: Tried | None, rng: np.random.Generator
     ) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
@@ -226,43 +226,12 @@ class TigerTask:
 
     def _own_edits(
         self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator]
-    ) -> dict[int, "Tried"]:
+    ) -> dict[int, Tried]:
         """For some of the pairs, what the model itself makes of them."""
         chosen = [at for at, rng in enumerate(draws) if rng.random() < self._training.own_states]
-        if not chosen:
-            return {}
-        vocabulary, times = self._modules.vocabulary, self._training.draws
-        rows = np.repeat(chosen, times)
-        captions = [[vocabulary.words[word] for word in pairs[at].source] for at in rows.tolist()]
-        of_words = [draws[at].random() < self._training.word_draws for at in chosen]
-        noise = np.concatenate([nudges(times, MAX_WORDS + 1, draws[at]) for at in chosen])
-        noise[np.repeat(of_words, times)] = 0.0
-        chances = [
-            draws[at] if words else None for at, words in zip(chosen, of_words, strict=True) for _ in range(times)
-        ]
-        training = self._model.training
-        self._model.eval()
-        seen = self._modules.see(Images(images.features[chosen], images.boxes[chosen], images.counts[chosen]))
-        seen = seen.rows(np.repeat(np.arange(len(chosen)), times))
-        drafts = decode(
-            self._modules, seen, captions, Knobs(rounds=2), breaks=find_open_seams, nudges=noise, chances=chances
-        )
-        self._model.train(training)
-        if self._rewards is None:
-            return {at: Tried(draft) for at, draft in zip(chosen, drafts, strict=True)}
-        rewards = self._rewards.of(drafts, [pairs[at] for at in rows.tolist()])
-        tried = {}
-        for number, (at, words) in enumerate(zip(chosen, of_words, strict=True)):
-            part = slice(number * times, (number + 1) * times)
-            drawn, reward = drafts[part], rewards[part]
-            best = drawn[int(reward.argmax())]
-            tried[at] = Tried(best, None, extremes(drawn, reward)) if words else Tried(best, worth(drawn, reward))
-        return tried
-
-    def _state_of(self, tried: "Tried", rng: np.random.Generator) -> list[int] | None:
-        """A caption that the model made on its way; not the reference itself, which is seen anyway."""
-        made = tried.draft.trace().states[1:]
-        return self._modules.vocabulary.encode(made[int(rng.integers(len(made)))]) if made else None
+        shown = Images(images.features[chosen], images.boxes[chosen], images.counts[chosen])
+        found = self._trials.of([pairs[at] for at in chosen], shown, [draws[at] for at in chosen])
+        return dict(zip(chosen, found, strict=True))
 
     def _path(self, source: list[int], target: list[int]) -> Path:
         return find_path(source, target, self._training.alignment, self._training.order)
@@ -273,7 +242,7 @@ class TigerTask:
         weights = {name: float(self._label_weights(name, rows).sum()) for name, rows in batch.rows.items()}
         if self._model.config.matching:
             weights["match"] = float((batch.rows[Module.DELETE].fits >= 0).sum())
-        if self._rewards is not None:
+        if self._trials.rewarded:
             weights["reward"] = float((batch.rows[Module.DELETE].worth != 0).sum())
             weights["chosen"] = float(sum((batch.rows[name].worth != 0).sum() for name in (Module.ADD, Module.INSERT)))
         return weights
@@ -303,7 +272,7 @@ class TigerTask:
             losses["match"] = nn.functional.binary_cross_entropy_with_logits(
                 match[known], rows.fits[known].float(), reduction="sum"
             )
-        if self._rewards is not None:
+        if self._trials.rewarded:
             losses["reward"] = -(rows.worth * (tags[..., CHANGE] - tags[..., KEEP])).sum()
         return losses
 
@@ -311,7 +280,7 @@ class TigerTask:
         """The losses of gold labels, and of choices that were tried."""
         losses = _cross_entropy(logits, rows.labels[at])
         found = {str(module): (self._label_weights(module, rows)[at] * losses).sum()}
-        if self._rewards is not None:
+        if self._trials.rewarded:
             found["chosen"] = (rows.worth[at] * losses).sum()
         return found
 
@@ -331,15 +300,6 @@ def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Of each label; 0 where there is none."""
     flat = nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORE, reduction="none")
     return flat.view_as(labels)
-
-
-class Tried(NamedTuple):
-    """The best edit that the model itself made of a pair, and what was learned by trying: the worth of each deletion,
-    or edits that differ in their insertions and by how much they are better than the mean."""
-
-    draft: Draft
-    worth: Floats | None = None
-    told_apart: Sequence[tuple[Draft, float]] = ()
 
 
 class _Row(NamedTuple):
