@@ -23,11 +23,7 @@ TRAINED = (
     "tiger ours",
     "grounding",
     "editors of the paper",
-    "dual encoder",
-    "caption words",
     "elsewhere than the default",
-    "capedit train",
-    "capedit train v-felix",
 )
 
 
