@@ -82,9 +82,8 @@ def conditions(shops: Sequence[Workshop]) -> list[str]:
         f"Scale: {scale.name}.{meaningless}",
         *(shop.benchmark.describe() + "." for shop in shops),
         _budget(shops[0]),
-        "TIger is the paper's method here: three separate modules, gold states, no concept channel, no repairs, except "
-        "that no content word is inserted twice. All systems have the same words, visual tokens and (where they have "
-        "one) shape of the two-stream encoder.",
+        "TIger is the paper's method here: three separate modules, gold states, no concept channel, no repairs. All "
+        "systems have the same words, visual tokens and (where they have one) shape of the two-stream encoder.",
         "Of the checkpoints of a run, the best is taken by CIDEr-D on a part of the instances that are examined.",
         f"Machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch "
         f"{torch.__version__}{gpu}; capedit {capedit.__version__}.",
