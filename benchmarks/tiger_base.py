@@ -272,7 +272,7 @@ def encoder_for(bundle: Bundle) -> Encoder:
 
 
 def made_tokens(chance: np.random.Generator, dim: int) -> VisualTokens:
-    return VisualTokens.from_regions(chance.random((49, dim)).astype(np.float32), grid_corners(7, 7))
+    return VisualTokens.from_regions(chance.random((16, dim)).astype(np.float32), grid_corners(4, 4))
 
 
 def jpeg() -> bytes:
@@ -295,7 +295,7 @@ bundle = Bundle.load(sys.argv[1])
 width = bundle.card["shape"]["encoder"]["feature_width"]
 modules = load_modules(bundle, Runtime.ONNX, 1)
 encoder = type("Encoder", (), {"dim": width})()
-tokens = VisualTokens.from_regions(np.ones((49, width), np.float32), grid_corners(7, 7))
+tokens = VisualTokens.from_regions(np.ones((16, width), np.float32), grid_corners(4, 4))
 editor = Editor(bundle, modules, encoder)
 editor.edit_seen(editor.see([tokens]), [sys.argv[2]])
 assert "torch" not in sys.modules
