@@ -146,6 +146,16 @@ def violations(page: Page, within: str | None = None) -> list[str]:
     ]
 
 
+def sign_in(stranger: Visitor, token: str) -> None:
+    """With a wrong token first, which is told, and can be put right."""
+    stranger.page.fill("#token", "wrong")
+    stranger.press("Enter")
+    stranger.sees("dialog .error", "That is not the token.")
+    assert violations(stranger.page) == []
+    stranger.page.fill("#token", token)
+    stranger.press("Enter")
+
+
 def download_path(page: Page, selector: str, folder: Path) -> Path:
     """Click a link that downloads, and save what comes."""
     with page.expect_download() as coming:

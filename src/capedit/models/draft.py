@@ -110,6 +110,8 @@ def _reclaimed(run: list[Word]) -> list[Word]:
     """A run of words that fell and words that came, less those that only changed places with themselves."""
     fallen = [word for word in run if word.born == FROM_SOURCE]
     came = [word for word in run if word.stands]
+    if not fallen or not came:
+        return run
     if len(fallen) + len(came) < len(run):  # a word that came and went again keeps its place in the story
         return run
     script = gold_script([word.text for word in fallen], [word.text for word in came])

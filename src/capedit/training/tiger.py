@@ -286,14 +286,12 @@ class TigerTask:
 
     def _label_weights(self, name: str, rows: Rows) -> Tensor:
         """Of gold labels; what was only tried has none."""
-        counted = (rows.labels != IGNORE).float()
-        if name == Module.DELETE:
-            return counted * self._tag_weights(rows.labels)
-        counted = counted * (rows.worth == 0)
-        return counted if name == Module.INSERT else counted * self._tag_weights(rows.labels)
-
-    def _tag_weights(self, labels: Tensor) -> Tensor:
-        return torch.where(labels == KEEP, self._training.keep_weight, 1.0)
+        counted = rows.labels != IGNORE
+        if name != Module.DELETE:  # there, worth stands beside gold labels
+            counted = counted & (rows.worth == 0)
+        if name == Module.INSERT:
+            return counted.float()
+        return counted * torch.where(rows.labels == KEEP, self._training.keep_weight, 1.0)
 
 
 def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
