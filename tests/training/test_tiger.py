@@ -18,8 +18,8 @@ from capedit.training.distributed import join_workers
 from capedit.training.examination import Examination, Question, area_under_curve
 from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
-from capedit.training.states import IGNORE
-from capedit.training.tiger import TigerTask, TigerTraining
+from capedit.training.states import IGNORE, find_path
+from capedit.training.tiger import Rows, TigerTask, TigerTraining
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
 from tests.editing.tiny import DIM, WORDS, MeanColours, tiny_config
@@ -177,10 +177,40 @@ def test_holes_leave_words_in_order() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         caption = list(range(10, 20))
-        left = with_holes(caption, rng)
-        assert left == sorted(left)
-        assert set(left) < set(caption)
-    assert with_holes([5], rng) == []
+        path = with_holes(caption, Order.LEFT_TO_RIGHT, rng)
+        assert list(path.source) == sorted(path.source)
+        assert set(path.source) < set(caption)
+        assert sorted([*path.source, *(word for gap in path.gaps for word in gap)]) == caption
+        assert path == find_path(path.source, caption, Alignment.SHORTEST, Order.LEFT_TO_RIGHT)
+    assert with_holes([5], Order.LEFT_TO_RIGHT, rng).gaps == [[5]]
+
+
+def test_a_round_is_drawn_by_the_words_that_come_in_it() -> None:
+    path = find_path([5], [6, 7, 5, 8], Alignment.SHORTEST, Order.LEFT_TO_RIGHT)  # 6 and 8 come first, then 7
+    drawn = [path.draw_round(np.random.default_rng(seed)) for seed in range(300)]
+    assert 0.6 < drawn.count(1) / len(drawn) < 0.73
+    assert set(drawn) == {1, 2}
+    assert find_path([5], [5], Alignment.SHORTEST, Order.LEFT_TO_RIGHT).draw_round(np.random.default_rng(0)) is None
+
+
+def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
+    lengths = np.random.default_rng(0).integers(1, 18, 150)
+    ids = torch.tensor([[START, *[9] * length, *[PAD] * (18 - length)] for length in lengths])
+    labels = torch.where(ids == 9, torch.arange(150)[:, None], IGNORE)
+    fits, worth = torch.arange(150) % 2, (ids == 9) * 0.5
+    groups = Rows(ids, labels, torch.arange(150), fits, worth).by_length()
+    assert all(rows % 16 == 0 and width % 4 == 0 for rows, width in (tuple(group.ids.shape) for group in groups))
+    assert len({tuple(group.ids.shape) for group in groups}) > 1
+    for group in groups:
+        assert (group.ids != PAD).any(1).all()
+        empty = (group.labels == IGNORE).all(1)
+        assert (group.fits[empty] == -1).all()
+        assert (group.worth[empty] == 0).all()
+        told = group.labels[~empty].clamp(min=0).max(1).values
+        assert torch.equal(told, group.images[~empty])
+        assert torch.equal(group.fits[~empty], group.images[~empty] % 2)
+    assert sum(float(group.worth.sum()) for group in groups) == float(worth.sum())
+    assert sum(int((group.labels != IGNORE).sum()) for group in groups) == int((labels != IGNORE).sum())
 
 
 def test_a_gap_in_which_a_wrong_word_stands_gets_nothing_more() -> None:

@@ -25,8 +25,8 @@ def tensor(array: NDArray[Any], device: torch.device | None = None) -> Tensor:
 
 
 def array(tensor: Tensor) -> NDArray[Any]:
-    """A tensor of any device as an array. On a CPU it is the same memory."""
-    found: NDArray[Any] = tensor.cpu().numpy()
+    """A tensor of any device as an array. On a CPU it is the same memory, but for 16 bits, which numpy has not."""
+    found: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().numpy()
     return found
 
 

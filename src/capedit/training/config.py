@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from capedit.errors import CapeditError
+from capedit.models.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,13 @@ class TrainConfig:
     """Steps between checkpoints; an interrupt writes one as well."""
     patience: int = 0
     """Evaluations without a better figure after which training stops; 0 never stops early."""
+    precision: Precision = Precision.FULL
+    """Of products of matrices in training. 16 bits are faster where the processor multiplies them in hardware."""
 
     def __post_init__(self) -> None:
+        if self.precision not in set(Precision):
+            raise CapeditError(f"training config: precision must be fp32 or bf16, got {self.precision!r}")
+        object.__setattr__(self, "precision", Precision(self.precision))  # JSON has but its name
         for field in ("steps", "batch_size", "accumulate", "evaluate_every", "checkpoint_every"):
             if getattr(self, field) < 1:
                 raise CapeditError(f"training config: {field} must be at least 1, got {getattr(self, field)}")

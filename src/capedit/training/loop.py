@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from capedit.models.precision import computing_in, require
 from capedit.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, load_into, save_checkpoint
 from capedit.training.config import TrainConfig, learning_rate_at
 from capedit.training.curves import Curves, plot_curves
@@ -61,6 +62,7 @@ def fit(
     metric), `curves.csv` and `curves.png`. Calling it again on the same folder resumes; the result is the same, bit
     for bit, as if it had never stopped.
     """
+    require(config.precision)
     workers = workers or Workers()
     optimizer = make_optimizer(task, config)
     average = {name: p.detach().clone() for name, p in task.model.named_parameters()} if config.average else {}
@@ -110,10 +112,11 @@ def train_step(
     task.model.train()
     set_learning_rate(optimizer, learning_rate_at(step, config))
     torch.manual_seed(config.seed * 1_000_003 + step * workers.world + workers.rank)  # for dropout
-    parts = [
-        task.batch(indices, np.random.default_rng([config.seed, step]))
-        for indices in share_of_batch(len(task), config, step, workers)
-    ]
+    with computing_in(config.precision):  # a task may ask its model what to make a batch of
+        parts = [
+            task.batch(indices, np.random.default_rng([config.seed, step]))
+            for indices in share_of_batch(len(task), config, step, workers)
+        ]
     weights: dict[str, float] = {}
     for part in parts:
         for name, weight in task.loss_weights(part).items():
@@ -123,7 +126,8 @@ def train_step(
     optimizer.zero_grad(set_to_none=True)
     sums = dict.fromkeys(weights, 0.0)
     for part in parts:
-        terms = task.loss(part)
+        with computing_in(config.precision):
+            terms = task.loss(part)
         objective(terms, weights).backward()
         for name, term in terms.items():
             sums[name] += float(term.total.detach())

@@ -100,14 +100,21 @@ def replacements(pair: Pair) -> list[tuple[int, int]]:
     return found
 
 
-def with_holes(caption: Sequence[int], rng: np.random.Generator, share: float = 0.4) -> list[int]:
-    """The caption without some spans: what a deletion may leave, for learning to fill it."""
+def with_holes(caption: Sequence[int], order: Order, rng: np.random.Generator, share: float = 0.4) -> Path:
+    """The way to a caption from one without some spans: what a deletion may leave, for learning to fill it."""
     keep = np.ones(len(caption), bool)
     wanted = max(1, round(share * rng.uniform(0.25, 1.75) * len(caption)))
     while keep.sum() > max(0, len(caption) - wanted):
-        start, length = int(rng.integers(len(caption))), int(rng.integers(1, 5))
+        start, length = int(rng.integers(len(caption))), min(int(rng.geometric(0.5)), 4)
         keep[start : start + length] = False
-    return [word for word, stays in zip(caption, keep, strict=True) if stays]
+    gaps: list[list[int]] = [[]]
+    for word, stays in zip(caption, keep, strict=True):
+        if stays:
+            gaps.append([])
+        else:
+            gaps[-1].append(word)
+    left = [word for word, stays in zip(caption, keep, strict=True) if stays]
+    return Path.planned(left, list(range(len(left))), gaps, order)
 
 
 def as_it_stands(state: Sequence[int], target: Sequence[int], alignment: Alignment, order: Order) -> Path:

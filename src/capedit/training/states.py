@@ -6,6 +6,8 @@ All of it works on word ids; a sample is one row of a batch for one module.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from capedit.edits import Alignment, Order, align
 from capedit.edits.rounds import insertion_rounds
 from capedit.models.draft import FROM_SOURCE, Draft
@@ -37,9 +39,19 @@ class Path:
     schedule: list[list[int]]
     """For every word of every gap, the round in which it is inserted, from 1."""
 
+    @classmethod
+    def planned(cls, source: Sequence[int], kept: list[int], gaps: list[list[int]], order: Order) -> "Path":
+        """With every gap filled in this order."""
+        return cls(source, kept, gaps, [insertion_rounds(len(gap), order) for gap in gaps])
+
     @property
     def rounds(self) -> int:
         return max((max(rounds) for rounds in self.schedule if rounds), default=0)
+
+    def draw_round(self, rng: np.random.Generator) -> int | None:
+        """A round in which words come, every word being as likely as any other to be among them."""
+        rounds = [when for gap in self.schedule for when in gap]
+        return rounds[int(rng.integers(len(rounds)))] if rounds else None
 
 
 def find_path(source: Sequence[int], target: Sequence[int], alignment: Alignment, order: Order) -> Path:
@@ -48,7 +60,7 @@ def find_path(source: Sequence[int], target: Sequence[int], alignment: Alignment
     for _, j in [*pairs, (len(source), len(target))]:
         gaps.append(list(target[start:j]))
         start = j + 1
-    return Path(source, [i for i, _ in pairs], gaps, [insertion_rounds(len(gap), order) for gap in gaps])
+    return Path.planned(source, [i for i, _ in pairs], gaps, order)
 
 
 def path_taken(draft: Draft, vocabulary: Vocabulary) -> Path:

@@ -31,6 +31,9 @@ from capedit.training.task import LossTerm
 from capedit.training.trials import Trials, Tried
 from capedit.vision import FeatureStore
 
+GROUP, ROUND_ROWS, ROUND_WIDTH = 64, 16, 4
+"""Captions that a network reads at once: about so many, in multiples of these rows and tokens."""
+
 
 @dataclass(frozen=True)
 class TigerTraining:
@@ -77,19 +80,31 @@ class Rows(NamedTuple):
     worth: Tensor  # (R, T) of deleting the word, or of saying what the label says; 0 where nothing was tried
 
     def by_length(self) -> list["Rows"]:
-        """The shorter half and the longer one, each no wider than it must be: padding costs as much as words."""
+        """Groups of like length, each no wider than it must be: padding costs as much as words.
+
+        Groups come in few sizes, as torch makes code anew for each size of a product in 16 bits.
+        """
         lengths = (self.ids != PAD).sum(1)
-        halves = [half for half in lengths.argsort(stable=True).chunk(2) if len(half)]
-        return [
-            Rows(
-                self.ids[half, :width],
-                self.labels[half, :width],
-                self.images[half],
-                self.fits[half],
-                self.worth[half, :width],
-            )
-            for half, width in ((half, int(lengths[half].max())) for half in halves)
-        ]
+        groups = lengths.argsort(stable=True).chunk(max(2, round(len(lengths) / GROUP)))
+        return [self._group(group, int(lengths[group].max())) for group in groups if len(group)]
+
+    def _group(self, rows: Tensor, width: int) -> "Rows":
+        """These rows, and as many empty ones as make the group's size a round one."""
+        ids, labels, images, fits, worth = (part[rows] for part in self)
+        right, below = -width % ROUND_WIDTH, -len(rows) % ROUND_ROWS
+
+        def padded(part: Tensor, value: int) -> Tensor:
+            return nn.functional.pad(part[:, :width], (0, right, 0, below), value=value)
+
+        ids = padded(ids, PAD)
+        ids[len(rows) :, 0] = START  # attention needs something to look at
+        return Rows(
+            ids,
+            padded(labels, IGNORE),
+            nn.functional.pad(images, (0, below)),
+            nn.functional.pad(fits, (0, below), value=-1),
+            padded(worth, 0),
+        )
 
 
 class Batch(NamedTuple):
@@ -200,9 +215,8 @@ class TigerTask:
         after = int(rng.integers(path.rounds + 1))
         gathered.add(Module.ADD, image, self._sampler.addition(path, after), rng)
         for gappy in (path, *(self._gappy(pair, rng) for _ in range(1, self._training.fillings))):
-            if gappy.rounds:
-                sample = self._sampler.insertion(gappy, int(rng.integers(gappy.rounds)) + 1)
-                gathered.add(Module.INSERT, image, sample, rng)
+            if (round := gappy.draw_round(rng)) is not None:
+                gathered.add(Module.INSERT, image, self._sampler.insertion(gappy, round), rng)
 
     def _add_choices(
         self, gathered: "_Gathered", image: int, draft: Draft, gain: float, rng: np.random.Generator
@@ -211,8 +225,8 @@ class TigerTask:
         path = path_taken(draft, self._modules.vocabulary)
         after = int(rng.integers(path.rounds + 1))
         chosen = [(Module.ADD, self._sampler.addition(path, after))]
-        if rounds := sorted({when for gap in path.schedule for when in gap}):
-            chosen.append((Module.INSERT, self._sampler.insertion(path, int(rng.choice(rounds)))))
+        if (round := path.draw_round(rng)) is not None:
+            chosen.append((Module.INSERT, self._sampler.insertion(path, round)))
         for module, sample in chosen:
             worth = np.where(np.array(sample.labels) == IGNORE, 0.0, gain).astype(np.float32)
             gathered.add(module, image, sample, rng, worth=worth)
@@ -221,8 +235,7 @@ class TigerTask:
         """The way to the target from the pruned reference, or to a right caption from one with holes."""
         if rng.random() >= self._training.holes:
             return self._path(pair.source, pair.target)
-        caption = self._lesson.right_caption(pair, rng)
-        return self._path(with_holes(caption, rng), caption)
+        return with_holes(self._lesson.right_caption(pair, rng), self._training.order, rng)
 
     def _own_edits(
         self, pairs: Sequence[Pair], images: Images, draws: Sequence[np.random.Generator]
