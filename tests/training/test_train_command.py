@@ -1,8 +1,12 @@
 """`capedit train` through the real `main`, on made data: from captions and features to a model folder that edits."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,6 +14,7 @@ from capedit.editing import Bundle, Editor, Runtime
 from capedit.editing.editor import load_modules
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
+from capedit.training.curves import read_curves
 from capedit.training.material import ImageKeys, Material
 from capedit.training.recipe import RECIPES, Recipe
 from tests.calling import run
@@ -98,6 +103,19 @@ def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.Capture
     assert bundle.knobs.rounds == 2
     editor = Editor(bundle, load_modules(bundle, Runtime.ONNX, 1), MeanColours())
     assert editor.edit(torch.zeros(20, 20, 3, dtype=torch.uint8).numpy(), "A dog on the sofa.").source
+
+
+def test_all_stages_in_sixteen_bits(files: Path) -> None:
+    """In a process of its own, told to compute so in a way that every machine has."""
+    told = json.loads((files / "recipe.json").read_text())
+    told["stages"][1]["tiger"] |= {"own_states": 1.0, "draws": 2, "word_draws": 0.5}
+    (files / "recipe.json").write_text(json.dumps(told))
+    command = [sys.executable, "-m", "capedit", *arguments(files), "--precision", "bf16"]
+    subprocess.run(command, env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, check=True, timeout=300)
+    config = json.loads((files / "run/edits/config.json").read_text())
+    assert config["train"]["precision"] == "bf16"
+    curves = read_curves(files / "run/edits/curves.csv")
+    assert np.isfinite([value for _, name, value in curves if name == "CIDEr-D"]).all()
 
 
 def test_images_of_val_are_never_trained_on(files: Path) -> None:

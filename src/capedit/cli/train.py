@@ -37,6 +37,9 @@ def train(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
     phrases: Annotated[int, typer.Option(min=0, help="v-lasertagger: size of its phrase vocabulary.")] = 500,
     device: Device = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of products of matrices: fp32, or bf16 (faster where hardware does it).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the marks as JSON.")] = False,
 ) -> None:
     """Train an editor, stage after stage, and write a model folder that `capedit edit --model` takes.
@@ -57,8 +60,10 @@ def train(
 
     if model in SYSTEMS and (captions or concepts):
         raise CapeditError(f"{model}: a compared system learns from --edits alone, not from --captions or --concepts")
+    if model in SYSTEMS and precision:
+        raise CapeditError(f"{model}: --precision is for TIger; compared systems train in fp32")
     chosen = choose_device(device)
-    recipe = None if model in SYSTEMS else Recipe.load(model).shortened(steps)
+    recipe = None if model in SYSTEMS else Recipe.load(model).shortened(steps).computed_in(precision)
     store = FeatureStore(features)
     keys = ImageKeys(store)
     material, questions = Material.read(edits, captions or [], keys), read_questions(val, keys)

@@ -66,11 +66,16 @@ class Recipe:
 
     def shortened(self, steps: int | None) -> "Recipe":
         """The recipe with so many steps in every stage, for a try."""
-        if steps is None:
-            return self
-        stages = (replace(s, train=replace(s.train, steps=steps, evaluate_every=steps)) for s in self.stages)
-        grounding = self.grounding and replace(self.grounding, steps=steps, evaluate_every=steps)
-        return replace(self, stages=tuple(stages), grounding=grounding)
+        return self if steps is None else self._trained(steps=steps, evaluate_every=steps)
+
+    def computed_in(self, precision: str | None) -> "Recipe":
+        """The recipe with every stage in this precision."""
+        return self if precision is None else self._trained(precision=precision)
+
+    def _trained(self, **changes: Any) -> "Recipe":
+        """With these changes to how every stage is trained."""
+        stages = tuple(replace(stage, train=replace(stage.train, **changes)) for stage in self.stages)
+        return replace(self, stages=stages, grounding=self.grounding and replace(self.grounding, **changes))
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""
