@@ -10,7 +10,7 @@ from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import GemmTail
 from capedit.training import TrainConfig, fit
-from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words
+from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words, mirror
 from capedit.training.maps import MapCache, fill_map_cache
 from capedit.vision import GridEncoder
 
@@ -69,9 +69,29 @@ def test_the_encoder_learns_words_it_was_not_told_for_held_out_images(
     model = WordReader(GemmTail(network, first_stage=5, side=2), 1280, targets.mean(range(6, 24)))
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     task = CaptionWordsTask(model, maps, targets, held_out)
-    config = TrainConfig(steps=60, batch_size=9, learning_rate=0.01, evaluate_every=60, checkpoint_every=60)
+    config = TrainConfig(steps=80, batch_size=9, learning_rate=0.005, evaluate_every=10, checkpoint_every=80)
     figures = fit(task, config, tmp_path / "run")
     colours_are_worth = 3 * (np.log(3) - 2 / 3 * np.log(2))  # three words, each true of a third of the images
     assert figures["gain"] > 0.5 * colours_are_worth
     changed = [name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])]
     assert len(changed) == len(before)
+
+
+def test_half_of_the_images_are_seen_in_a_mirror_but_no_held_out_one(
+    table: CaptionTable, network: EfficientNetLite, maps: MapCache
+) -> None:
+    drawn = np.arange(2 * 9 * 4, dtype=np.float32).reshape(2, 9, 4)
+    assert mirror(drawn)[0, :3].tolist() == drawn[0, 2::-1].tolist()
+    np.testing.assert_array_equal(mirror(mirror(drawn)), drawn)
+
+    targets = WordTargets(table, concept_words(table.captions, 5))
+    model = WordReader(GemmTail(network, first_stage=5, side=2), 1280, targets.mean(range(6, 24)))
+    task = CaptionWordsTask(model, maps, targets, [0, 1, 2, 3, 4, 5])
+    seen, plain = [], torch.from_numpy(maps.batch(np.arange(6, 24)))
+    for seed in range(20):
+        batch = task.batch(np.arange(18), np.random.default_rng(seed)).maps
+        seen += [not torch.equal(one, other) for one, other in zip(batch, plain, strict=True)]
+        mirrored = torch.from_numpy(mirror(plain.numpy()))
+        assert all(torch.equal(a, b) or torch.equal(a, c) for a, b, c in zip(batch, plain, mirrored, strict=True))
+    differing = float(np.mean([not torch.equal(a, b) for a, b in zip(plain, mirrored, strict=True)]))
+    assert 0.4 < np.mean(seen) / differing < 0.6

@@ -27,7 +27,7 @@ class Pointwise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(C, B, S) -> (C', B, S)."""
         y = torch.addmm(self.bias[:, None], self.weight, x.flatten(1)).view(-1, *x.shape[1:])
-        return y.clamp(0, 6) if self.activate else y
+        return nn.functional.relu6(y) if self.activate else y
 
 
 class Depthwise(nn.Module):
@@ -45,7 +45,7 @@ class Depthwise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(C, B, S) -> (C, B, S')."""
         matrices = (self.weight @ self.spread).view(len(self.weight), self.cells, -1)  # (C, S, S')
-        return torch.baddbmm(self.bias[:, None, None], x, matrices).clamp(0, 6)
+        return nn.functional.relu6(torch.baddbmm(self.bias[:, None, None], x, matrices))
 
 
 class TailBlock(nn.Module):

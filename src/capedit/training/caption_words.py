@@ -133,7 +133,10 @@ class CaptionWordsTask:
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
-        return self._batch(self._train[indices])
+        """Half of the images are seen in a mirror."""
+        step, positions = int(rng.integers(2**32)), self._train[indices]
+        mirrored = [bool(np.random.default_rng([step, int(at)]).integers(2)) for at in positions]
+        return self._batch(positions, np.array(mirrored, bool))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         return {"words": float(len(batch.targets))}
@@ -160,8 +163,17 @@ class CaptionWordsTask:
     def rate_factor(self, parameter: str) -> float:
         return self._tail_rate if parameter.startswith("tail.") else 1.0
 
-    def _batch(self, positions: NDArray[np.int64]) -> Batch:
-        return Batch(tensor(self._maps.batch(positions)), self._targets.batch(positions.tolist()))
+    def _batch(self, positions: NDArray[np.int64], mirrored: NDArray[np.bool_] | None = None) -> Batch:
+        maps = self._maps.batch(positions)
+        if mirrored is not None:
+            maps[mirrored] = mirror(maps[mirrored])
+        return Batch(tensor(maps), self._targets.batch(positions.tolist()))
+
+
+def mirror(maps: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Square maps (B, cells, C) with left and right exchanged."""
+    side = round(maps.shape[1] ** 0.5)
+    return maps.reshape(len(maps), side, side, maps.shape[2])[:, :, ::-1].reshape(maps.shape)
 
 
 def _loss(logits: Tensor, targets: Tensor) -> Tensor:
