@@ -32,10 +32,8 @@ class Attention(nn.Module):
         key, value = (self._split(part) for part in projected.unbind(1))  # cheaper to differentiate than indexing
         mask = None if memory_mask is None else memory_mask[:, None, None, :]
         query = self._split(self.query(x))
-        if (
-            query.dtype == torch.bfloat16 and query.device.type == "cpu"
-        ):  # torch's gradient in 16 bits is 14 times slower
-            with torch.autocast("cpu", enabled=False):
+        if query.dtype == torch.bfloat16 and query.device.type == "cpu":
+            with torch.autocast("cpu", enabled=False):  # torch's gradient of it in 16 bits is 14 times slower
                 mixed = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), mask)
         else:
             mixed = F.scaled_dot_product_attention(query, key, value, mask)

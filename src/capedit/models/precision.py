@@ -40,8 +40,9 @@ def require(precision: Precision) -> None:
         return
     trial = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, text=True, check=False)
     if trial.returncode:
+        last_words = " ".join(trial.stderr.strip().splitlines()[-1:])
         raise CapeditError(
-            f"precision {precision}: torch cannot compute so on this machine (it ended with {trial.returncode}"
-            f"{': ' + trial.stderr.strip().splitlines()[-1] if trial.stderr.strip() else ''}); "
-            "train with fp32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, which is safe but slower"
+            f"precision {precision}: torch cannot compute so on this machine "
+            f"(it ended with {trial.returncode} {last_words}); train with fp32, "
+            "or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, which is safe but slower"
         )
