@@ -87,6 +87,12 @@ def build_coco(
     max_meaning: Annotated[
         float | None, typer.Option(help="... and SPICE (default 0.35) or the stand-in (0.40) below this.")
     ] = None,
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Candidates come from pools of so many images (5000: like the published val and test files)."
+        ),
+    ] = None,
     seed: Seed = 0,
     work: Annotated[Path | None, typer.Option(help="Folder of finished chunks; default OUT.work.")] = None,
     json: Json = False,
@@ -94,7 +100,7 @@ def build_coco(
     """Rebuild COCO-EE. Stopped, it goes on when called again. What each filter removed: OUT.report.json."""
     table = _training_captions(captions, held_out)
     limit = max_meaning if max_meaning is not None else (0.35 if meaning is MeaningFilter.SPICE else 0.40)
-    options = CocoEeOptions(candidates, draw, min_bleu2, min_bleu3, limit, seed)
+    options = CocoEeOptions(candidates, draw, min_bleu2, min_bleu3, limit, seed, pool)
     with progress_bar() as progress:
         task = progress.add_task("images", total=len(table))
         built = build_coco_ee(

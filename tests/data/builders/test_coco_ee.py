@@ -119,6 +119,24 @@ def test_the_seed_decides_the_draw(tmp_path: Path) -> None:
     assert rows(build(tmp_path / "one")) != rows(build(tmp_path / "three", replace(OPTIONS, seed=4)))
 
 
+def test_candidates_come_from_the_pool_of_their_image(tmp_path: Path) -> None:
+    """With three pools of eight images, references of an image describe at most seven others."""
+    table = toy_table()
+    whole = build(tmp_path / "whole", replace(OPTIONS, candidates=8))
+    built = build(tmp_path / "pools", replace(OPTIONS, candidates=8, pool=8))
+    assert len(built)
+    met: dict[int, set[int]] = {}
+    for image, candidate, target in built.pairs.tolist():
+        assert table.image_of[target] == image != table.image_of[candidate]
+        met.setdefault(image, set()).add(int(table.image_of[candidate]))
+    pools = [{image, *others} for image, others in met.items()]
+    for one in pools:  # who shares anyone shares a pool
+        assert len(set().union(*(other for other in pools if other & one))) <= 8
+    assert rows(built) != rows(whole)
+    alone = build(tmp_path / "alone", replace(OPTIONS, candidates=8, pool=1000))
+    assert rows(alone) == rows(whole)
+
+
 def test_a_stopped_build_goes_on(tmp_path: Path) -> None:
     whole = build(tmp_path / "whole")
     seen: list[int] = []

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.data.builders.captions import IntArray, Tokens
+from capedit.data.builders.captions import CaptionTable, IntArray, Tokens
 
 FloatArray = NDArray[np.float32]
 _GROUP = 64
@@ -27,6 +27,37 @@ class Scorer(Protocol):
 
     def can_see(self, image_id: int) -> bool:
         """Whether there is a picture of this image to score."""
+
+
+class Pools:
+    """Images in pools drawn at random, of about as many images each; an image is offered captions of its own pool.
+
+    The best 300 captions of a large pool lie nearer to an image than those of a small one. The published val and test
+    files come from pools of 5,000 images.
+    """
+
+    def __init__(self, table: CaptionTable, captions: FloatArray, images: int | None, seed: int) -> None:
+        """`captions` are vectors of the table's captions; without a number of images, there is one pool of all."""
+        count = max(1, round(len(table) / images)) if images else 1
+        order = np.random.default_rng([seed, images or 0]).permutation(len(table))
+        self._table, self._pool = table, np.empty(len(table), np.int64)
+        self._pool[order] = np.arange(len(table)) * count // len(table)
+        of_caption = self._pool[table.image_of]
+        self._numbers = [np.flatnonzero(of_caption == pool) for pool in range(count)]
+        self._vectors = [captions[numbers] for numbers in self._numbers] if count > 1 else [captions]
+
+    def rank(self, images: Sequence[int], vectors: FloatArray, count: int) -> list[IntArray]:
+        """The best captions of other images in the pool of each image, best first."""
+        ranked: dict[int, IntArray] = {}
+        pools = self._pool[list(images)]
+        for pool in np.unique(pools).tolist():
+            rows, numbers = np.flatnonzero(pools == pool), self._numbers[pool]
+            own = [self._table.of_image(images[row]) for row in rows]
+            starts = np.searchsorted(numbers, [mine.start for mine in own]).tolist()
+            places = [range(start, start + len(mine)) for start, mine in zip(starts, own, strict=True)]
+            found = rank_candidates(vectors[rows], self._vectors[pool], places, count)
+            ranked.update(zip(rows.tolist(), numbers[found], strict=True))
+        return [ranked[row] for row in range(len(images))]
 
 
 def rank_candidates(images: FloatArray, captions: FloatArray, own: Sequence[range], count: int) -> IntArray:

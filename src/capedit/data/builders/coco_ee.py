@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from capedit.data.atomic import staged_file
-from capedit.data.builders.candidates import FloatArray, Scorer, draw, rank_candidates
+from capedit.data.builders.candidates import FloatArray, Pools, Scorer, draw
 from capedit.data.builders.captions import CaptionTable, IntArray, Tokens
 from capedit.data.builders.filters import CaptionBleu, Meaning
 from capedit.data.builders.flickr30k_ee import make_instance
@@ -44,6 +44,8 @@ class CocoEeOptions:
     max_meaning: float = 0.35
     """SPICE (or what stands in for it) against all captions of the image must be below this."""
     seed: int = 0
+    pool: int | None = None
+    """Candidates come from pools of so many images, drawn at random; from all images of the split if there is none."""
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Pipeline:
 
     table: CaptionTable
     scorer: Scorer
-    caption_vectors: FloatArray
+    pools: Pools
     bleu: CaptionBleu
     meaning: Meaning
     options: CocoEeOptions
@@ -103,8 +105,7 @@ class Pipeline:
     def draw_candidates(self, images: list[int]) -> list[IntArray]:
         """Step 1: captions that score best for each image, and of these some at random."""
         ids = self.table.image_ids[images].tolist()
-        own = [self.table.of_image(image) for image in images]
-        ranked = rank_candidates(self.scorer.embed_images(ids), self.caption_vectors, own, self.options.candidates)
+        ranked = self.pools.rank(images, self.scorer.embed_images(ids), self.options.candidates)
         return [draw(row, self.options.draw, self.options.seed, i) for row, i in zip(ranked, ids, strict=True)]
 
     def worded_alike(self, image: int, candidates: IntArray, tally: Tally) -> list[int]:
@@ -177,8 +178,8 @@ def build_coco_ee(
     starts = range(0, len(table), CHUNK_IMAGES)
     missing = [start for start in starts if not _chunk_path(work, start).exists()]
     if missing:
-        vectors = _caption_vectors(work, table, scorer)
-        pipeline = Pipeline(table, scorer, vectors, CaptionBleu(table.captions), meaning, options)
+        pools = Pools(table, _caption_vectors(work, table, scorer), options.pool, options.seed)
+        pipeline = Pipeline(table, scorer, pools, CaptionBleu(table.captions), meaning, options)
         done = len(table) - sum(min(CHUNK_IMAGES, len(table) - start) for start in missing)
         watch(done, len(table))
         for start in missing:
