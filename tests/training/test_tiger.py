@@ -18,7 +18,7 @@ from capedit.training.distributed import join_workers
 from capedit.training.examination import Examination, Question, area_under_curve
 from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
-from capedit.training.states import IGNORE, find_path
+from capedit.training.states import CHANGE, IGNORE, find_path
 from capedit.training.tiger import Rows, TigerTask, TigerTraining
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
@@ -134,6 +134,16 @@ def test_rows_are_labelled_as_told(tmp_path: Path) -> None:
     wrong = rows.labels[rows.fits == 0]
     assert (wrong == 1).any()
     assert (rows.ids[:, 0] == START).all()
+
+
+def test_unchanged_examples_are_right_captions(tmp_path: Path) -> None:
+    task = made_task(tmp_path, TigerTraining(unchanged=0.5), 16)[0]
+    wrong = made_task(tmp_path, TigerTraining(), 16)[0].batch(np.arange(16), np.random.default_rng(0)).rows["delete"]
+    mixed = task.batch(np.arange(16), np.random.default_rng(0)).rows["delete"]
+    assert not wrong.fits.any()
+    assert 3 <= mixed.fits.sum() <= 13
+    for labels, fits in zip(mixed.labels, mixed.fits, strict=True):
+        assert bool((labels == CHANGE).any()) != bool(fits)
 
 
 def test_what_was_drawn_and_rewarded_becomes_likelier(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class TigerTraining:
     order: Order = Order.LEFT_TO_RIGHT
     right: float = 0.0
     """Right captions that Tagger_del sees for each wrong one."""
+    unchanged: float = 0.0
+    """Share of examples that are right captions, of which nothing should become: edits of these are drawn as well."""
     slips: float = 0.0
     """Right captions with a word or two mistaken, for each wrong one."""
     slip_words: int = 2
@@ -164,10 +166,10 @@ class TigerTask:
     # --- examples ---
 
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
-        pairs = [self._lesson.pairs[index] for index in indices]
-        tokens = self._store.batch([pair.image for pair in pairs])
         step = int(rng.integers(2**32))  # the same in every process; so is what an example draws
         draws = [np.random.default_rng([step, int(index)]) for index in indices]
+        pairs = [self._pair(int(index), draw) for index, draw in zip(indices, draws, strict=True)]
+        tokens = self._store.batch([pair.image for pair in pairs])
         gathered = _Gathered(self._training.word_noise)
         own = self._own_edits(pairs, Images(*tokens), draws)
         for image, (pair, draw) in enumerate(zip(pairs, draws, strict=True)):
@@ -179,6 +181,14 @@ class TigerTask:
             for draft, gain in [] if tried is None else tried.told_apart:
                 self._add_choices(gathered, image, draft, gain, draw)
         return Batch(vision_of(tokens), gathered.rows())
+
+    def _pair(self, index: int, rng: np.random.Generator) -> Pair:
+        """An edit, or now and then a right caption of its image."""
+        pair, unchanged = self._lesson.pairs[index], self._training.unchanged
+        if not unchanged or rng.random() >= unchanged:
+            return pair
+        caption = self._lesson.right_caption(pair, rng)
+        return Pair(pair.image, caption, caption)
 
     def _add_deletions(
         self, gathered: "_Gathered", image: int, pair: Pair, tried: Tried | None, rng: np.random.Generator
