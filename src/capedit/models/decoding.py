@@ -26,8 +26,6 @@ REPEATABLE = frozenset(
 """Words that may stand more than once in a caption; no other word is inserted twice."""
 REPAIRS = 8
 """Most repairs of one caption."""
-MOST_STEPS = 2
-"""An edit hardly ever takes more steps than so many times the words of its caption."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,6 @@ class Knobs:
     """A word that the Inserter finds less likely than this is not inserted, unless the sentence would be broken."""
     fits_above: float = 1.0
     """A caption that is more likely than this to fit the image is left alone."""
-    step_doubt: float = 0.0
-    """How much every step that an edit takes speaks against the caption's fitting, in logits: what would need much is
-    likelier to be wrong."""
     max_edits: int | None = None
     """A caption that would need more operations is left alone."""
     protected: frozenset[str] = frozenset()
@@ -121,7 +116,7 @@ def decode(
     if knobs.fluent:
         for draft in drafts:
             draft.reclaim()
-    return [_judged(draft, knobs) for draft in drafts]
+    return [_within(draft, knobs.max_edits) for draft in drafts]
 
 
 class _Slot(NamedTuple):
@@ -162,7 +157,7 @@ class _Decoder:
             if first:
                 draft.match = None if fits is None else float(fits[at])
             draft.rounds += 1
-            leave = first and _fits(draft, self.knobs, MOST_STEPS * len(draft.words))
+            leave = first and draft.match is not None and draft.match > self.knobs.fits_above
             changed = False
             for place, word in enumerate(draft.standing, start=1):
                 p = float(likely[at, place])
@@ -296,21 +291,10 @@ def _mend(draft: Draft, seam: int) -> bool:
     return False
 
 
-def _judged(draft: Draft, knobs: Knobs) -> Draft:
-    """The draft, or the untouched caption if that seems to fit after all, or would take too many operations."""
-    if knobs.max_edits is None and not knobs.step_doubt:
-        return draft
-    steps = count_trace(draft.trace()).total
-    too_many = knobs.max_edits is not None and steps > knobs.max_edits
-    return draft.untouched() if too_many or _fits(draft, knobs, steps) else draft
-
-
-def _fits(draft: Draft, knobs: Knobs, steps: int) -> bool:
-    """Whether a caption is likely enough to fit its image, given how many steps its edit takes."""
-    if draft.match is None:
-        return False
-    odds = draft.match / max(1 - draft.match, 1e-9) * np.exp(-knobs.step_doubt * steps)
-    return bool(odds / (1 + odds) > knobs.fits_above)
+def _within(draft: Draft, max_edits: int | None) -> Draft:
+    """The draft, or the untouched caption if that would take too many operations."""
+    too_many = max_edits is not None and count_trace(draft.trace()).total > max_edits
+    return draft.untouched() if too_many else draft
 
 
 def frame(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Text:
