@@ -166,6 +166,13 @@ def test_a_caption_that_fits_is_left_alone() -> None:
     assert cooler.tokens != ["a", "dog"]  # less sure once calibrated
 
 
+def test_a_caption_of_which_nothing_falls_need_not_grow() -> None:
+    modules = Opinions({"sofa": 3.0}, {"a": 2.0}, {"a": ["big"]})
+    assert edited(modules, "a dog", Knobs(rounds=1)).tokens == ["a", "big", "dog"]
+    assert edited(modules, "a dog", Knobs(rounds=1, embellish=False)).tokens == ["a", "dog"]
+    assert edited(modules, "a dog sofa", Knobs(rounds=1, embellish=False)).tokens == ["a", "big", "dog"]
+
+
 def test_protected_words_and_bias_keep_words() -> None:
     modules = Opinions({"dog": 3.0, "sofa": 1.0})
     assert edited(modules, "dog on sofa", Knobs(protected=frozenset({"dog"}))).tokens == ["dog", "on"]

@@ -50,6 +50,8 @@ class Knobs:
     """A caption that would need more operations is left alone."""
     protected: frozenset[str] = frozenset()
     """Words, in lower case, that are never deleted."""
+    embellish: bool = True
+    """Whether words are added to a caption of which none was deleted."""
     fluent: bool = True
     """Fill or undo what would leave a broken sentence, insert no word twice, count a word that returns as kept."""
 
@@ -166,7 +168,7 @@ class _Decoder:
                 if wanted[at, place] and not leave and p >= self.knobs.min_confidence and not self._protects(word):
                     word.died, word.deleted = draft.rounds, p
                     changed = True
-            if not leave and (first or changed):
+            if not leave and (changed or (first and self.knobs.embellish)):
                 still_open.append(row)
         return still_open
 

@@ -41,6 +41,7 @@ class KnobsIn(Strict):
     )
     max_edits: int | None = Field(default=None, ge=0, le=1000, description="A caption that needs more is left alone.")
     protected: list[Word] | None = Field(default=None, max_length=100, description="Words that are never deleted.")
+    embellish: bool | None = Field(default=None, description="Add words to captions of which none was deleted.")
     fluent: bool | None = Field(
         default=None, description="Fill or undo what would leave a broken sentence, insert no word twice."
     )
