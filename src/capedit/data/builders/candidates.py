@@ -51,12 +51,12 @@ class Pools:
         ranked: dict[int, IntArray] = {}
         pools = self._pool[list(images)]
         for pool in np.unique(pools).tolist():
-            rows, numbers = np.flatnonzero(pools == pool), self._numbers[pool]
+            rows, numbers = np.flatnonzero(pools == pool).tolist(), self._numbers[pool]
             own = [self._table.of_image(images[row]) for row in rows]
             starts = np.searchsorted(numbers, [mine.start for mine in own]).tolist()
             places = [range(start, start + len(mine)) for start, mine in zip(starts, own, strict=True)]
             found = rank_candidates(vectors[rows], self._vectors[pool], places, count)
-            ranked.update(zip(rows.tolist(), numbers[found], strict=True))
+            ranked.update(zip(rows, numbers[found], strict=True))
         return [ranked[row] for row in range(len(images))]
 
 
