@@ -137,6 +137,11 @@ def test_candidates_come_from_the_pool_of_their_image(tmp_path: Path) -> None:
     assert rows(alone) == rows(whole)
 
 
+def test_a_pool_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"12 candidates of an image .* larger pools or fewer candidates"):
+        build(tmp_path / "work", replace(OPTIONS, pool=2))
+
+
 def test_a_stopped_build_goes_on(tmp_path: Path) -> None:
     whole = build(tmp_path / "whole")
     seen: list[int] = []

@@ -46,6 +46,11 @@ class Pools:
         self._numbers = [np.flatnonzero(of_caption == pool) for pool in range(count)]
         self._vectors = [captions[numbers] for numbers in self._numbers] if count > 1 else [captions]
 
+    @property
+    def fewest(self) -> int:
+        """Captions of the smallest pool."""
+        return min(map(len, self._numbers))
+
     def rank(self, images: Sequence[int], vectors: FloatArray, count: int) -> list[IntArray]:
         """The best captions of other images in the pool of each image, best first."""
         ranked: dict[int, IntArray] = {}

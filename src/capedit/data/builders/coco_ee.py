@@ -179,6 +179,12 @@ def build_coco_ee(
     missing = [start for start in starts if not _chunk_path(work, start).exists()]
     if missing:
         pools = Pools(table, _caption_vectors(work, table, scorer), options.pool, options.seed)
+        most = int(np.diff(table.first).max())
+        if pools.fewest - most < options.candidates:
+            raise DataError(
+                f"{options.candidates} candidates of an image are asked for, but a pool has only {pools.fewest} "
+                f"captions, up to {most} of them the image's own; take larger pools or fewer candidates"
+            )
         pipeline = Pipeline(table, scorer, pools, CaptionBleu(table.captions), meaning, options)
         done = len(table) - sum(min(CHUNK_IMAGES, len(table) - start) for start in missing)
         watch(done, len(table))
