@@ -14,6 +14,7 @@ from capedit.editing import Bundle, Editor, Runtime
 from capedit.editing.editor import load_modules
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
+from capedit.models.tiger_files import load_chorus
 from capedit.training.curves import read_curves
 from capedit.training.material import ImageKeys, Material
 from capedit.training.recipe import RECIPES, Recipe
@@ -103,6 +104,29 @@ def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.Capture
     assert bundle.knobs.rounds == 2
     editor = Editor(bundle, load_modules(bundle, Runtime.ONNX, 1), MeanColours())
     assert editor.edit(torch.zeros(20, 20, 3, dtype=torch.uint8).numpy(), "A dog on the sofa.").source
+
+
+def test_the_last_stage_makes_every_voice(files: Path) -> None:
+    (files / "recipe.json").write_text(json.dumps(RECIPE | {"voices": 2}))
+    assert run(*arguments(files)) == 0
+    seeds = [
+        json.loads((files / "run" / name / "config.json").read_text())["train"]["seed"] for name in ("edits", "edits-2")
+    ]
+    assert seeds == [0, 1]
+    one, other = load_chorus(files / "run/weights.safetensors").voices
+    assert one.grounding is other.grounding
+    assert not torch.equal(one.words.bias, other.words.bias)
+    bundle = Bundle.load(files / "run/model")
+    assert bundle.card["voices"] == 2
+    assert run(*arguments(files)) == 0  # all is done: nothing is trained again
+    assert Bundle.load(files / "run/model").hash == bundle.hash
+
+
+@pytest.mark.parametrize("change", [{"voices": 0}, {"stages": []}])
+def test_a_recipe_without_a_voice_or_a_stage_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE | change))
+    with pytest.raises(CapeditError, match=r"not a recipe.*it needs a stage and a voice"):
+        Recipe.load(tmp_path / "recipe.json")
 
 
 def test_all_stages_in_sixteen_bits(files: Path) -> None:

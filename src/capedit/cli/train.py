@@ -73,7 +73,7 @@ def train(
         return
     with working_on(chosen), join_workers() as workers, progress_bar() as progress:
         steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
-        steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
+        steps_of |= {stage.name: stage.train.steps for stage in (*recipe.lessons, *recipe.rehearsals)}
         bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
 
         def watch(stage: str, step: Progress) -> None:

@@ -73,7 +73,8 @@ class ConceptHints(nn.Module):
     def shown(self, evidence: Tensor, logits: Tensor, words: "ConceptWords", embedding: nn.Embedding) -> Tensor:
         """The likeliest words as tokens of the vision stream, (B, K, Dv)."""
         best = logits[:, 0].topk(self.config.shown, dim=1).indices  # (B, K)
-        tokens = self.from_word(embedding(words.token_of[best])) + self.from_score(_pick(evidence, best))
+        table = embedding(words.token_of)  # first of all concepts: an exported network keeps these rows alone
+        tokens = self.from_word(nn.functional.embedding(best, table)) + self.from_score(_pick(evidence, best))
         normed: Tensor = self.norm(tokens)
         return normed
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from capedit.models.bits import Bits as Bits
@@ -46,6 +47,7 @@ def compute_in_8_bits(path: Path) -> None:
     try:
         quantize_dynamic(wide, path, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul"])
         _look_up_in_8_bits(path)
+        _keep_tables_once(path)
         store_in_16_bits(path)  # what is neither
     finally:
         wide.unlink()
@@ -79,6 +81,37 @@ def _look_up_in_8_bits(path: Path) -> None:
     del graph.node[:]
     graph.node.extend(nodes)
     onnx.save(model, path)
+
+
+def _keep_tables_once(path: Path) -> None:
+    """A table that words are looked up in and also told by: as a matrix it is turned on its side, not kept again.
+
+    Both have a scale for each word, so they hold the same numbers; the runtime turns the table once, when it loads it.
+    """
+    model = onnx.load(path)
+    graph = model.graph
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer if _is_numbers(tensor)}
+    tables = {name: numbers for name, numbers in held.items() if name.endswith(".numbers")}
+    turns = []
+    for tensor in [each for each in graph.initializer if each.name in held and each.name not in tables]:
+        for name, numbers in tables.items():
+            if _alike(held[tensor.name], numbers.T):
+                graph.initializer.remove(tensor)
+                turns.append(helper.make_node("Transpose", [name], [tensor.name], perm=[1, 0]))
+                break
+    nodes = [*turns, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.save(model, path)
+
+
+def _is_numbers(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2
+
+
+def _alike(one: NDArray[np.int8], other: NDArray[np.int8]) -> bool:
+    """Whether two matrices differ in nothing but how a number between two was rounded."""
+    return one.shape == other.shape and int(np.abs(one.astype(np.int16) - other).max(initial=0)) <= 1
 
 
 def _is_table(tensor: onnx.TensorProto, graph: onnx.GraphProto) -> bool:

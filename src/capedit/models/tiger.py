@@ -109,18 +109,25 @@ class Tiger(nn.Module):
 
     def see(self, vision: VisionInput) -> "TigerSight":
         """All of the images that no caption changes; captions and rounds share it."""
-        evidence, logits = None, None
-        if self.config.concepts is not None:
-            logits = self.concepts(vision)
-            evidence = evidence_of(logits, self.concepts.prior)
+        concepts, cells = self.look(vision)
+        views, mask = self.views(vision, concepts)
+        return TigerSight(views, mask, concepts, cells)
+
+    def look(self, vision: VisionInput) -> tuple[Tensor | None, Tensor | None]:
+        """What the evidence needs to know of the images: concept logits (B, 2, C), the grounding's cells (B, V, S)."""
+        concepts = None if self.config.concepts is None else self.concepts(vision)
+        return concepts, None if self.config.grounding is None else self.grounding.cells(vision)
+
+    def views(self, vision: VisionInput, concepts: Tensor | None) -> Sight:
+        """What each encoder sees in the images, side by side (B, encoders, …)."""
+        evidence = None if concepts is None else evidence_of(concepts, self.concepts.prior)
         sights = []
         for name in self.encoders:
             encoder, shown = self._encoder(name), None
-            if evidence is not None and logits is not None:
-                shown = self._hints(name).shown(evidence, logits, self.concept_words, encoder.embed_text.word)
+            if evidence is not None and concepts is not None:
+                shown = self._hints(name).shown(evidence, concepts, self.concept_words, encoder.embed_text.word)
             sights.append(encoder.see(vision, shown))
-        cells = None if self.config.grounding is None else self.grounding.cells(vision)
-        return TigerSight(torch.stack([sight.view for sight in sights], 1), sights[0].mask, logits, cells)
+        return Sight(torch.stack([sight.view for sight in sights], 1), sights[0].mask)
 
     def delete(self, text: TextInput, sight: "TigerSight") -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""

@@ -40,6 +40,8 @@ class Recipe:
     stages: tuple[Stage, ...]
     grounding: TrainConfig | None = None
     """How the grounding is trained before all stages, if the shape has one."""
+    voices: int = 1
+    """How often the last stage is run, each time from the same start with another seed; the results form a chorus."""
 
     @classmethod
     def load(cls, name: str | Path) -> "Recipe":
@@ -60,9 +62,27 @@ class Recipe:
                 for stage in told["stages"]
             )
             grounding = TrainConfig(**told["grounding"]) if "grounding" in told else None
-            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages, grounding)
+            voices = int(told.get("voices", 1))
+            if not stages or voices < 1:
+                raise ValueError("it needs a stage and a voice")
+            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages, grounding, voices)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
+
+    @property
+    def lessons(self) -> tuple[Stage, ...]:
+        """The stages that all voices have in common."""
+        return self.stages[:-1]
+
+    @property
+    def rehearsals(self) -> tuple[Stage, ...]:
+        """The last stage, once for each voice."""
+        last = self.stages[-1]
+        others = (
+            replace(last, name=f"{last.name}-{voice}", train=replace(last.train, seed=last.train.seed + voice - 1))
+            for voice in range(2, self.voices + 1)
+        )
+        return (last, *others)
 
     def shortened(self, steps: int | None) -> "Recipe":
         """The recipe with so many steps in every stage, for a try."""

@@ -1,13 +1,15 @@
-"""Train TIger from a recipe: setup -> main -> fit, stage after stage."""
+"""Train TIger from a recipe: setup -> main -> fit, stage after stage, and the last stage once for each voice."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
 from capedit.errors import CapeditError
+from capedit.models.chorus import Chorus
 from capedit.models.concept_files import ConceptTable
 from capedit.models.decoding import Knobs
 from capedit.models.device import CPU, placed, working_on
@@ -45,7 +47,7 @@ class Setup:
 class Trained:
     """What came out, and all the questions to examine it by."""
 
-    model: Tiger
+    model: Chorus
     vocabulary: Vocabulary
     examination: Examination
 
@@ -71,11 +73,18 @@ def train_tiger(
         (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     if recipe.grounding is not None:
         ground(ready, recipe.grounding, out / "grounding", workers, lambda progress: watch("grounding", progress))
-    for stage in recipe.stages:
-        main(ready, stage, out / stage.name, workers, lambda progress, name=stage.name: watch(name, progress))  # type: ignore[misc]
+
+    def run(stage: Stage, model: Tiger) -> Tiger:
+        told = replace(ready, model=model)
+        main(told, stage, out / stage.name, workers, lambda progress: watch(stage.name, progress))
+        return model
+
+    for stage in recipe.lessons:
+        run(stage, ready.model)
+    model = Chorus([run(stage, deepcopy(ready.model)) for stage in recipe.rehearsals])
     if leads:
-        save_tiger(ready.model, out / "weights.safetensors")
-    return Trained(ready.model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
+        save_tiger(model, out / "weights.safetensors")
+    return Trained(model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
 
 
 def setup(
