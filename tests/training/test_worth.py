@@ -43,6 +43,8 @@ def test_the_right_caption_is_rewarded_most() -> None:
     right, near, far = rewards.of(drafts, [pairs[0]] * 3)
     assert right == pytest.approx(10)
     assert right > near > far
+    with_overlap = Rewards(pairs, VOCABULARY, overlap=8.0).of(drafts, [pairs[0]] * 3)
+    assert with_overlap == pytest.approx([right + 8, near + 8 * 0.75, far])  # three of four words in common
 
 
 @pytest.mark.parametrize("logit", [-1.5, 0.0, 2.0])

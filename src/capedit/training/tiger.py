@@ -63,6 +63,8 @@ class TigerTraining:
     """Edits drawn for each such example. Of two or more, decisions that go with a better CIDEr-D are made likelier."""
     word_draws: float = 0.0
     """Share of these examples in which insertions are drawn; in the others, deletions are."""
+    overlap: float = 0.0
+    """What ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10) when drawn edits are compared."""
     word_noise: float = 0.0
     """Share of words hidden from the model as unknown."""
     factors: Mapping[str, float] | None = None
@@ -137,7 +139,7 @@ class TigerTask:
         self._examine = examine
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
-        self._trials = Trials(self._modules, lesson.pairs, training.draws, training.word_draws)
+        self._trials = Trials(self._modules, lesson.pairs, training.draws, training.word_draws, training.overlap)
 
     @property
     def model(self) -> Tiger:

@@ -29,10 +29,15 @@ class Tried(NamedTuple):
 class Trials:
     """Draws edits of captions; rewards them, if there are several of each."""
 
-    def __init__(self, modules: TorchModules, pairs: Sequence[Pair], draws: int, word_draws: float) -> None:
-        """Either the deletions of a caption are drawn, or, for a share `word_draws` of captions, the insertions."""
+    def __init__(
+        self, modules: TorchModules, pairs: Sequence[Pair], draws: int, word_draws: float, overlap: float
+    ) -> None:
+        """Either the deletions of a caption are drawn, or, for a share `word_draws` of captions, the insertions.
+
+        `overlap` is the share of ROUGE-L in the reward.
+        """
         self._modules, self._draws, self._word_draws = modules, draws, word_draws
-        self._rewards = Rewards(pairs, modules.vocabulary) if draws > 1 else None
+        self._rewards = Rewards(pairs, modules.vocabulary, overlap) if draws > 1 else None
 
     @property
     def rewarded(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.metrics import DocumentFrequencies, cider
+from capedit.metrics import DocumentFrequencies, cider, rouge_l
 from capedit.models.draft import FROM_SOURCE, Draft
 from capedit.models.runtime import Floats
 from capedit.models.vocabulary import Vocabulary
@@ -22,16 +22,20 @@ from capedit.training.pairs import Pair
 
 
 class Rewards:
-    """CIDEr-D of captions of training pairs, with the document frequencies of all targets."""
+    """CIDEr-D of captions of training pairs, by the document frequencies of all targets; with ROUGE-L, if asked for."""
 
-    def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary) -> None:
-        self._words = vocabulary.words
+    def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary, overlap: float = 0.0) -> None:
+        """`overlap` is what ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10)."""
+        self._words, self._overlap = vocabulary.words, overlap
         self._frequencies = DocumentFrequencies.from_pairs(("", [self._told(pair)]) for pair in pairs)
 
     def of(self, drafts: Sequence[Draft], pairs: Sequence[Pair]) -> Floats:
-        """Of each draft as it stands, from 0 to 10."""
+        """Of each draft as it stands."""
         found = [(draft.tokens, [self._told(pair)]) for draft, pair in zip(drafts, pairs, strict=True)]
-        return cider(found, self._frequencies)[1].astype(np.float32)
+        rewards = cider(found, self._frequencies)[1]
+        if self._overlap:
+            rewards = rewards + self._overlap * rouge_l(found)[1]
+        return rewards.astype(np.float32)
 
     def _told(self, pair: Pair) -> list[str]:
         return [self._words[word] for word in pair.target]
