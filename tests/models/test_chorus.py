@@ -84,7 +84,7 @@ def test_a_chorus_survives_its_file(tmp_path: Path) -> None:
     again = load_chorus(path)
     assert again.voices[0].grounding is again.voices[1].grounding
     for one, other in zip(opinions(chorus), opinions(again), strict=True):
-        assert torch.equal(one, other)
+        torch.testing.assert_close(one, other)  # where tensors lie in memory may change how sums are rounded
     with pytest.raises(CapeditError, match="not one TIger, but a chorus of 2"):
         load_tiger(path)
 

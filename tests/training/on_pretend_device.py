@@ -38,7 +38,7 @@ PAIRS = made.made_pairs(6)
 WRITERS = ("updn", "updn-e", "mn", "etn")
 TIGERS = {
     "published": TigerTraining(),
-    "ours": TigerTraining(right=1.0, slips=0.5, strangers=0.5, holes=0.2, own_states=0.5, draws=2, word_noise=0.02),
+    "ours": TigerTraining(right=1.0, slips=0.5, strangers=0.5, holes=0.2, own_states=0.5, flips=2, word_noise=0.02),
 }
 
 

@@ -19,7 +19,7 @@ from capedit.training.examination import Examination, Question, area_under_curve
 from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
 from capedit.training.states import CHANGE, IGNORE, find_path
-from capedit.training.tiger import Rows, TigerTask, TigerTraining
+from capedit.training.tiger import Batch, Rows, TigerTask, TigerTraining
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
 from tests.editing.tiny import DIM, WORDS, MeanColours, tiny_config
@@ -146,33 +146,57 @@ def test_unchanged_examples_are_right_captions(tmp_path: Path) -> None:
         assert bool((labels == CHANGE).any()) != bool(fits)
 
 
-def test_what_was_drawn_and_rewarded_becomes_likelier(tmp_path: Path) -> None:
-    only = {"delete": 0.0, "add": 0.0, "insert": 0.0, "match": 0.0, "reward": 0.0}
-    task, _ = made_task(tmp_path, replace(OURS, own_states=1.0, draws=3, word_draws=1.0, word_noise=0.0, factors=only))
-    batch = task.batch(np.arange(16), np.random.default_rng(0))
-    rows = batch.rows["insert"]
-    better, worse = rows.worth > 0, rows.worth < 0
-    assert better.any()
-    assert worse.any()
-    assert task.loss_weights(batch)["chosen"] == sum(
-        int((batch.rows[name].worth != 0).sum()) for name in ("add", "insert")
-    )
+NOTHING = {"delete": 0.0, "add": 0.0, "insert": 0.0, "match": 0.0, "reward": 0.0, "rivals": 0.0}
+TRIED = replace(OURS, own_states=1.0, flips=3, rivals=4, word_noise=0.0)
 
-    @torch.no_grad()
-    def likelihood(chosen: torch.Tensor) -> float:
-        places = chosen.nonzero(as_tuple=True)
-        sight = task.model.see(batch.vision).rows(rows.images)
-        logits = task.model.insert(TextInput(rows.ids, rows.ids != PAD), sight, *places)
-        return -float(torch.nn.functional.cross_entropy(logits, rows.labels[places]))
 
-    before = likelihood(better), likelihood(worse)
+def learn(task: TigerTask, batch: Batch, steps: int = 5) -> None:
     optimizer = torch.optim.SGD(task.model.parameters(), lr=0.02)
-    for _ in range(5):
+    for _ in range(steps):
         objective(task.loss(batch), task.loss_weights(batch)).backward()
         optimizer.step()
         optimizer.zero_grad()
-    assert likelihood(better) - before[0] > likelihood(worse) - before[1]
-    assert likelihood(better) > before[0]
+
+
+@pytest.mark.parametrize("module", ["delete", "add"])
+def test_what_leads_to_better_captions_than_its_opposite_becomes_likelier(tmp_path: Path, module: str) -> None:
+    task, _ = made_task(tmp_path, replace(TRIED, factors=NOTHING | {"reward": 1.0}))
+    batch = task.batch(np.arange(32), np.random.default_rng(0))
+    rows = batch.rows[module]
+    assert (rows.worth > 0).any()
+    assert (rows.worth < 0).any()
+    assert task.loss_weights(batch)["reward"] == sum(int((part.worth != 0).sum()) for part in batch.rows.values())
+
+    @torch.no_grad()
+    def gain() -> float:
+        """How much better captions are to be expected by deciding as likely as the model does."""
+        text, sight = TextInput(rows.ids, rows.ids != PAD), task.model.see(batch.vision).rows(rows.images)
+        tags = task.model.delete(text, sight)[0] if module == "delete" else task.model.add(text, sight)
+        return float((rows.worth * tags.softmax(-1)[..., CHANGE]).sum())
+
+    before = gain()
+    learn(task, batch)
+    assert gain() > before
+
+
+def test_words_that_make_better_captions_than_their_rivals_become_likelier(tmp_path: Path) -> None:
+    task, _ = made_task(tmp_path, replace(TRIED, factors=NOTHING | {"rivals": 1.0}))
+    batch = task.batch(np.arange(16), np.random.default_rng(0))
+    assert batch.openings
+    numbers = batch.rows["insert"].opening
+    assert sorted(numbers[numbers >= 0].tolist()) == list(range(len(batch.openings)))
+    assert task.loss_weights(batch)["rivals"] == len(batch.openings)
+    before = float(task.loss(batch)["rivals"].total.detach())
+    learn(task, batch)
+    assert float(task.loss(batch)["rivals"].total.detach()) < before
+
+
+def test_what_was_only_tried_is_no_gold_label(tmp_path: Path) -> None:
+    task, _ = made_task(tmp_path, replace(TRIED, fillings=1))
+    tried = task.batch(np.arange(16), np.random.default_rng(0))
+    weights = task.loss_weights(tried)
+    masks = int((tried.rows["insert"].labels != IGNORE).sum())
+    assert weights["insert"] == masks - len(tried.openings)
 
 
 def test_slips_are_learned_from_replacements() -> None:
@@ -208,7 +232,7 @@ def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
     ids = torch.tensor([[START, *[9] * length, *[PAD] * (18 - length)] for length in lengths])
     labels = torch.where(ids == 9, torch.arange(150)[:, None], IGNORE)
     fits, worth = torch.arange(150) % 2, (ids == 9) * 0.5
-    groups = Rows(ids, labels, torch.arange(150), fits, worth).by_length()
+    groups = Rows(ids, labels, torch.arange(150), fits, worth, torch.where(ids == 9, 3, -1)).by_length()
     assert all(rows % 16 == 0 and width % 4 == 0 for rows, width in (tuple(group.ids.shape) for group in groups))
     assert len({tuple(group.ids.shape) for group in groups}) > 1
     for group in groups:
@@ -216,6 +240,7 @@ def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
         empty = (group.labels == IGNORE).all(1)
         assert (group.fits[empty] == -1).all()
         assert (group.worth[empty] == 0).all()
+        assert torch.equal(group.opening == 3, group.ids == 9)
         told = group.labels[~empty].clamp(min=0).max(1).values
         assert torch.equal(told, group.images[~empty])
         assert torch.equal(group.fits[~empty], group.images[~empty] % 2)

@@ -132,7 +132,7 @@ def test_a_recipe_without_a_voice_or_a_stage_is_refused(tmp_path: Path, change: 
 def test_all_stages_in_sixteen_bits(files: Path) -> None:
     """In a process of its own, told to compute so in a way that every machine has."""
     told = json.loads((files / "recipe.json").read_text())
-    told["stages"][1]["tiger"] |= {"own_states": 1.0, "draws": 2, "word_draws": 0.5}
+    told["stages"][1]["tiger"] |= {"own_states": 1.0, "flips": 2}
     (files / "recipe.json").write_text(json.dumps(told))
     command = [sys.executable, "-m", "capedit", *arguments(files), "--precision", "bf16"]
     subprocess.run(command, env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, check=True, timeout=300)

@@ -2,91 +2,94 @@ import numpy as np
 import pytest
 
 from capedit.models.decoding import Knobs, decode
-from capedit.models.draft import Draft, Word
+from capedit.models.draft import FROM_SOURCE, Draft, Word
 from capedit.models.vocabulary import END, MASK, START, Vocabulary
 from capedit.training.pairs import Pair
 from capedit.training.states import IGNORE, Sampler, Sentinels, path_taken
-from capedit.training.worth import Rewards, deletions, extremes, nudges, worth
+from capedit.training.worth import Opening, Rewards, doubtful
 from tests.models.test_decoding import SEEN, Opinions
 
 WORDS = ["a", "dog", "cat", "on", "grass", "sofa", "red"]
 VOCABULARY = Vocabulary(WORDS)
 
 
-def pair(source: str, target: str) -> Pair:
-    return Pair("0", VOCABULARY.encode(source.split()), VOCABULARY.encode(target.split()))
+def told(caption: str) -> list[int]:
+    return VOCABULARY.encode(caption.split())
 
 
-def without(caption: str, *fallen: int) -> Draft:
-    draft = Draft([Word(text, died=1 if at in fallen else None) for at, text in enumerate(caption.split())])
-    draft.rounds = 1
-    return draft
-
-
-def test_a_word_whose_deletion_goes_with_the_reward_is_worth_deleting() -> None:
-    drawn = [without("a dog on grass", 1), without("a dog on grass"), without("a dog on grass", 3)]
-    found = worth(drawn, np.array([9.0, 3.0, 0.0], np.float32))
-    assert found == pytest.approx([0, (9 - 4) / 2, 0, (0 - 4) / 2])
-    assert worth(drawn, np.full(3, 5.0, np.float32)) == pytest.approx([0, 0, 0, 0])
-
-
-def test_what_was_inserted_is_no_deletion() -> None:
-    draft = without("a dog on grass", 1)
-    draft.insert_after(draft.words[1], Word("cat", born=2))
-    assert deletions(draft).tolist() == [False, True, False, False]
+PAIRS = [
+    Pair("0", told(source), told(target))
+    for source, target in [
+        ("a dog on grass", "a cat on grass"),
+        ("a dog on grass", "a red sofa"),
+        ("a cat", "a dog"),
+    ]
+]
 
 
 def test_the_right_caption_is_rewarded_most() -> None:
-    pairs = [pair("a dog on grass", "a cat on grass"), pair("a dog on grass", "a red sofa"), pair("a cat", "a dog")]
-    rewards = Rewards(pairs, VOCABULARY)
-    drafts = [Draft.of(text.split()) for text in ("a cat on grass", "a dog on grass", "red red red")]
-    right, near, far = rewards.of(drafts, [pairs[0]] * 3)
+    captions = [told(text) for text in ("a cat on grass", "a dog on grass", "red red red")]
+    targets = [PAIRS[0].target] * 3
+    right, near, far = Rewards(PAIRS, VOCABULARY).of(captions, targets)
     assert right == pytest.approx(10)
     assert right > near > far
-    with_overlap = Rewards(pairs, VOCABULARY, overlap=8.0).of(drafts, [pairs[0]] * 3)
+    with_overlap = Rewards(PAIRS, VOCABULARY, overlap=8.0).of(captions, targets)
     assert with_overlap == pytest.approx([right + 8, near + 8 * 0.75, far])  # three of four words in common
 
 
-@pytest.mark.parametrize("logit", [-1.5, 0.0, 2.0])
-def test_a_nudged_decision_is_drawn_as_its_probability_says(logit: float) -> None:
-    times = 2000
-    modules = Opinions({"dog": logit}, vocabulary=VOCABULARY)
-    noise = nudges(times, 5, np.random.default_rng(0))
-    seen = SEEN.rows(np.zeros(times, np.int64))
-    drafts = decode(modules, seen, [["a", "dog"]] * times, Knobs(rounds=1), nudges=noise)
-    share = np.mean([deletions(draft)[1] for draft in drafts])
-    assert share == pytest.approx(1 / (1 + np.exp(-logit)), abs=0.04)
+def test_words_are_compared_in_their_place() -> None:
+    openings = [Opening(told("a dog on grass"), 1, told("a cat on grass")), Opening(told("a cat"), 1, told("a dog"))]
+    cat, dog, red = told("cat dog red")
+    rewards = Rewards(PAIRS, VOCABULARY).of_words(openings, np.array([[cat, red], [dog, red]]))
+    assert rewards[:, 0] == pytest.approx([10, 5])  # two words have no three in a row
+    assert (rewards[:, 1] < rewards[:, 0]).all()
+    assert openings[0].caption == told("a dog on grass")
 
 
-def test_a_drawn_word_comes_as_often_as_it_is_likely() -> None:
-    times = 2000
-    modules = Opinions({}, {"a": 50.0}, {"a": ["cat", "red"]}, vocabulary=VOCABULARY)  # logits 20 and 18
-    chance = np.random.default_rng(0)
-    seen = SEEN.rows(np.zeros(times, np.int64))
-    drafts = decode(modules, seen, [["a", "dog"]] * times, Knobs(rounds=1), chances=[chance] * times)
-    words = [draft.tokens[1] for draft in drafts]
-    assert words.count("cat") / times == pytest.approx(1 / (1 + np.exp(-2)), abs=0.03)
-    decided = decode(modules, seen, [["a", "dog"]] * times, Knobs(rounds=1), chances=[None] * times)
-    assert {draft.tokens[1] for draft in decided} == {"cat"}
+def test_doubtful_decisions_are_tried_and_certain_ones_never() -> None:
+    logits = np.array([9.0, 0.2, -1.0, -8.0, 2.5], np.float32)
+    tried = [doubtful(logits, 2, np.random.default_rng(seed)).tolist() for seed in range(300)]
+    assert {at for each in tried for at in each} == {1, 2, 4}
+    assert all(len(each) == 2 and each == sorted(each) for each in tried)
+    assert sum(1 in each for each in tried) > sum(4 in each for each in tried)
+    assert doubtful(np.array([9.0, -9.0], np.float32), 2, np.random.default_rng(0)).tolist() == []
 
 
-def test_the_best_and_the_worst_are_told_apart() -> None:
-    drawn = [without("a dog", 0), without("a dog", 1), without("a dog")]
-    (best, gain), (worst, loss) = extremes(drawn, np.array([3.0, 9.0, 0.0], np.float32))
-    assert (best, worst) == (drawn[1], drawn[2])
-    assert (gain, loss) == (5.0, -4.0)
-    assert extremes(drawn, np.ones(3, np.float32)) == []
+def test_what_falls_can_be_decided_before() -> None:
+    modules = Opinions({"dog": 5.0}, {"a": 50.0}, {"a": ["cat", "red"]}, vocabulary=VOCABULARY)
+    falls = np.zeros((2, 6), bool)
+    falls[1, 3] = True
+    seen = SEEN.rows(np.zeros(2, np.int64))
+    stays, fell = decode(modules, seen, [["a", "dog", "on", "grass"]] * 2, Knobs(rounds=1), falls=falls)
+    assert [word.text for word in stays.words if word.born == FROM_SOURCE and not word.stands] == []
+    assert [word.text for word in fell.words if word.born == FROM_SOURCE and not word.stands] == ["grass"]
+    assert stays.tokens[:3] == ["a", "cat", "dog"]  # insertion is left to the model
 
 
-def test_the_path_that_an_edit_took_can_be_taken_again() -> None:
-    draft = without("a dog on grass", 1)
+def made_edit() -> Draft:
+    """a (red) (cat) on grass (sofa), from "a dog on grass"; cat came a round after the others."""
+    draft = Draft([Word(text, died=1 if text == "dog" else None) for text in "a dog on grass".split()])
     red = Word("red", born=2)
     draft.insert_after(draft.words[0], red)
     draft.insert_after(red, Word("cat", born=3))
-    sampler, path = Sampler(Sentinels(START, END, MASK)), path_taken(draft, VOCABULARY)
-    a, red_id, cat, on, grass = VOCABULARY.encode("a red cat on grass".split())
+    draft.insert_after(draft.words[-1], Word("sofa", born=2))
+    return draft
+
+
+def test_the_path_that_an_edit_took_can_be_taken_again() -> None:
+    sampler, path = Sampler(Sentinels(START, END, MASK)), path_taken(made_edit(), VOCABULARY)
+    a, red, cat, on, grass, sofa = told("a red cat on grass sofa")
     second = sampler.insertion(path, 2)
-    assert second.tokens == [START, a, red_id, MASK, on, grass, END]
-    assert second.labels == [IGNORE, IGNORE, IGNORE, cat, IGNORE, IGNORE, IGNORE]
-    assert sampler.addition(path, 1).labels == [0, 0, 1, 0, 0, IGNORE]
+    assert second.tokens == [START, a, red, MASK, on, grass, sofa, END]
+    assert second.labels == [IGNORE, IGNORE, IGNORE, cat, IGNORE, IGNORE, IGNORE, IGNORE]
+    assert sampler.addition(path, 1).labels == [0, 0, 1, 0, 0, 0, IGNORE]
     assert sampler.deletion(path).labels == [IGNORE, 0, 1, 0, 0, IGNORE]
+
+
+def test_a_path_knows_where_its_words_end_up() -> None:
+    path = path_taken(made_edit(), VOCABULARY)
+    assert path.target == told("a red cat on grass sofa")
+    assert (path.inserted(1), path.inserted(2)) == ([1, 5], [2])
+    assert path.missing(0) == [[1, 2], [5]]  # one place, one decision to add: all that came of it
+    assert path.missing(1) == [[2]]
+    assert path.missing(2) == []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capedit.edits import count_trace
 from capedit.errors import CapeditError
@@ -24,6 +25,8 @@ REPEATABLE = frozenset(
     "a an the and or of to in on at with by for from into over under near next is are his her its their some up".split()
 )
 """Words that may stand more than once in a caption; no other word is inserted twice."""
+CERTAIN = np.float32(60)
+"""The logit of what is decided already."""
 REPAIRS = 8
 """Most repairs of one caption."""
 
@@ -95,16 +98,14 @@ def decode(
     *,
     calibration: Calibration | None = None,
     breaks: Breaks | None = None,
-    nudges: Floats | None = None,
-    chances: Sequence[np.random.Generator | None] | None = None,
+    falls: NDArray[np.bool_] | None = None,
 ) -> list[Draft]:
     """Edit captions, one for each row of `seen`; without `breaks` nothing is repaired.
 
-    Edits can be drawn rather than decided: `nudges` (captions, words or more) are added to the logits of DELETE at the
-    first look, and where a caption has a generator in `chances`, where to add and what is drawn from it.
+    With `falls` (captions, words or more) it is decided already which words fall at the first look.
     """
     mends = breaks if knobs.fluent else None
-    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), mends, nudges, chances)
+    decoder = _Decoder(modules, seen, knobs, calibration or Calibration(), mends, falls)
     drafts = [modules.vocabulary.draft(caption) for caption in captions]
     if (longest := max((len(draft.words) for draft in drafts), default=0)) > modules.max_words:
         raise CapeditError(f"a caption has {longest} tokens; the model reads at most {modules.max_words}")
@@ -139,19 +140,20 @@ class _Decoder:
     knobs: Knobs
     calibration: Calibration
     breaks: Breaks | None
-    nudges: Floats | None
-    chances: Sequence[np.random.Generator | None] | None
+    falls: NDArray[np.bool_] | None
 
     def delete(self, drafts: Sequence[Draft], rows: Sequence[int], *, first: bool) -> list[int]:
         """One look at each caption; returns the rows that stay open."""
         if not rows:
             return []
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
-        logits, match = self.modules.delete(text, self.seen.rows(np.array(rows)))
+        if first and self.falls is not None:
+            fallen = np.pad(self.falls[rows], ((0, 0), (1, 1)))[:, : text.ids.shape[1]]  # sentinels stay
+            logits, match = np.where(fallen, CERTAIN, -CERTAIN), None
+        else:
+            logits, match = self.modules.delete(text, self.seen.rows(np.array(rows)))
         fits = None if match is None else sigmoid(self.calibration.match(match))
         likely = sigmoid(self.calibration.delete(logits))
-        if first and self.nudges is not None:
-            logits[:, 1:] += self.nudges[rows, : logits.shape[1] - 1]  # the first token is the start
         wanted = logits > self.knobs.keep_bias
         still_open = []
         for at, row in enumerate(rows):
@@ -182,9 +184,6 @@ class _Decoder:
         text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
         logits = self.modules.add(text, self.seen.rows(np.array(rows)))
         likely = sigmoid(self.calibration.add(logits))
-        for at, row in enumerate(rows):
-            if chance := self._chance(row):
-                logits[at, : len(drafts[row].tokens) + 1] += chance.logistic(size=len(drafts[row].tokens) + 1)
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
         slots: list[list[_Slot]] = []  # for each row
         for at, row in enumerate(rows):
@@ -201,9 +200,6 @@ class _Decoder:
             return []
         filled = self._fill(drafts, [rows[at] for at in growing], [slots[at] for at in growing])
         return [rows[at] for at, done in zip(growing, filled, strict=True) if done]
-
-    def _chance(self, row: int) -> np.random.Generator | None:
-        return None if self.chances is None else self.chances[row]
 
     def _torn(self, draft: Draft) -> set[int]:
         """Seams that deletion broke: something must come there."""
@@ -242,7 +238,7 @@ class _Decoder:
                     beside = {word.text for word in (before, after) if word is not None}
                     excluded = beside | (set(draft.tokens) - REPEATABLE)
                 whole = before is not None and self._protects(before)
-                word, likely = self._choose(logits[number], excluded, self._chance(row), apart=whole)
+                word, likely = self._choose(logits[number], excluded, apart=whole)
                 number += 1
                 p = sure * likely
                 if p >= self.knobs.min_confidence and (likely >= self.knobs.min_word or torn):
@@ -251,15 +247,12 @@ class _Decoder:
             filled.append(came)
         return filled
 
-    def _choose(
-        self, logits: Floats, excluded: set[str], chance: np.random.Generator | None, *, apart: bool
-    ) -> tuple[str, float]:
-        """The likeliest word that may come here, or one drawn, and its probability; `apart`: not joined to the word
-        before."""
+    def _choose(self, logits: Floats, excluded: set[str], *, apart: bool) -> tuple[str, float]:
+        """The likeliest word that may come here, and its probability; `apart`: not joined to the word before."""
         vocabulary = self.modules.vocabulary
         scaled = self.calibration.insert(logits)
         weights = np.exp(scaled - scaled.max())
-        left = logits.copy() if chance is None else logits + chance.gumbel(size=logits.shape).astype(np.float32)
+        left = logits.copy()
         while True:
             best = int(left.argmax())
             word = vocabulary.words[best]

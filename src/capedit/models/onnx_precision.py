@@ -1,4 +1,9 @@
-"""Smaller ONNX files: weights in 16 bits, or matrix products in 8."""
+"""Smaller ONNX files: weights in 16 bits or in 8, all of them computed with in 32.
+
+Products of matrices in 8 bits would be faster on some processors, but not the same on all: those without instructions
+for them (VNNI) let sums overflow. And as activations are scaled by the largest of a batch, what becomes of a caption
+would depend on its neighbours.
+"""
 
 from pathlib import Path
 
@@ -11,117 +16,124 @@ from capedit.models.bits import Bits as Bits
 
 LARGE = 1024
 """Smaller tensors stay as they are: there is nothing to gain, and norms and biases are best left exact."""
+Values = NDArray[np.float32]
 
 
 def shrink(path: Path, bits: Bits) -> None:
-    """Rewrite an ONNX file in place."""
-    if bits is Bits.FLOAT16:
-        store_in_16_bits(path)
-    elif bits is Bits.INT8:
-        compute_in_8_bits(path)
-
-
-def store_in_16_bits(path: Path) -> None:
-    """Keep weights as float16; the runtime widens them once, when it loads the file, and computes in float32."""
+    """Rewrite an ONNX file in place. The runtime widens what is stored so once, when it loads the file."""
+    if bits is Bits.FLOAT32:
+        return
     model = onnx.load(path)
+    if bits is Bits.INT8:
+        _store_tables_in_8_bits(model.graph)
+        _store_matrices_in_8_bits(model.graph)
+    _store_in_16_bits(model.graph)  # all, or what is left
+    onnx.save(model, path)
+
+
+def _store_in_16_bits(graph: onnx.GraphProto) -> None:
     casts = []
-    for tensor in model.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= LARGE:
-            values = numpy_helper.to_array(tensor)
-            name = tensor.name
-            tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.stored"))
-            casts.append(helper.make_node("Cast", [f"{name}.stored"], [name], to=TensorProto.FLOAT))
-    del model.graph.value_info[:]  # the quantiser's guesses at shapes, which do not know that captions vary
-    nodes = [*casts, *model.graph.node]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    onnx.save(model, path)
+    for tensor in _large(graph):
+        values, name = numpy_helper.to_array(tensor), tensor.name
+        tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.stored"))
+        casts.append(helper.make_node("Cast", [f"{name}.stored"], [name], to=TensorProto.FLOAT))
+    _put_first(graph, casts)
 
 
-def compute_in_8_bits(path: Path) -> None:
-    """Matrix products with fixed weights in 8 bits, scales by output channel; activations are scaled as they come."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+def _store_tables_in_8_bits(graph: onnx.GraphProto) -> None:
+    """Tables that words are looked up in, with a scale for each row; only the rows that are looked up are widened.
 
-    wide = path.with_suffix(".wide.onnx")
-    path.replace(wide)
-    try:
-        quantize_dynamic(wide, path, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul"])
-        _look_up_in_8_bits(path)
-        _keep_tables_once(path)
-        store_in_16_bits(path)  # what is neither
-    finally:
-        wide.unlink()
-
-
-def _look_up_in_8_bits(path: Path) -> None:
-    """Embedding tables in 8 bits, a scale for each row; only the rows that are looked up are widened."""
-    model = onnx.load(path)
-    graph = model.graph
-    tables = {tensor.name: tensor for tensor in graph.initializer if _is_table(tensor, graph)}
-    nodes = []
-    for node in graph.node:
-        if node.op_type != "Gather" or node.input[0] not in tables:
-            nodes.append(node)
-            continue
-        table, ids, rows = node.input[0], node.input[1], node.output[0]
-        nodes += [
-            helper.make_node("Gather", [f"{table}.numbers", ids], [f"{rows}.numbers"]),
-            helper.make_node("Gather", [f"{table}.scales", ids], [f"{rows}.scales"]),
-            helper.make_node("Cast", [f"{rows}.numbers"], [f"{rows}.wide"], to=TensorProto.FLOAT),
-            helper.make_node("Mul", [f"{rows}.wide", f"{rows}.scales"], [rows]),
-        ]
-    for name, tensor in tables.items():
-        values = numpy_helper.to_array(tensor)
-        scales = np.maximum(np.abs(values).max(1, keepdims=True), 1e-8).astype(np.float32) / 127
-        numbers = np.round(values / scales).astype(np.int8)
-        graph.initializer.remove(tensor)
-        graph.initializer.extend(
-            [numpy_helper.from_array(numbers, f"{name}.numbers"), numpy_helper.from_array(scales, f"{name}.scales")]
-        )
-    del graph.node[:]
-    graph.node.extend(nodes)
-    onnx.save(model, path)
-
-
-def _keep_tables_once(path: Path) -> None:
-    """A table that words are looked up in and also told by: as a matrix it is turned on its side, not kept again.
-
-    Both have a scale for each word, so they hold the same numbers; the runtime turns the table once, when it loads it.
+    A matrix that is such a table turned on its side (words are told by the table that they are looked up in) is not
+    kept again.
     """
-    model = onnx.load(path)
-    graph = model.graph
-    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer if _is_numbers(tensor)}
-    tables = {name: numbers for name, numbers in held.items() if name.endswith(".numbers")}
-    turns = []
-    for tensor in [each for each in graph.initializer if each.name in held and each.name not in tables]:
-        for name, numbers in tables.items():
-            if _alike(held[tensor.name], numbers.T):
-                graph.initializer.remove(tensor)
-                turns.append(helper.make_node("Transpose", [name], [tensor.name], perm=[1, 0]))
-                break
-    nodes = [*turns, *graph.node]
+    turned = list[onnx.NodeProto]()
+    for tensor in [each for each in _large(graph) if _is_table(each, graph)]:
+        table, name = numpy_helper.to_array(tensor), tensor.name
+        _replace_in_8_bits(graph, tensor, axis=1)
+        for twin in [each for each in _large(graph) if tuple(each.dims) == table.T.shape]:
+            if np.array_equal(numpy_helper.to_array(twin), table.T):
+                graph.initializer.remove(twin)
+                turned += _widening(name, f"{twin.name}.turned")
+                turned.append(helper.make_node("Transpose", [f"{twin.name}.turned"], [twin.name], perm=[1, 0]))
+        nodes = list[onnx.NodeProto]()
+        for node in graph.node:
+            nodes += _looked_up(node) if name in node.input else [node]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    _put_first(graph, turned)
+
+
+def _looked_up(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """A look-up in a table of 8-bit numbers and their scales."""
+    table, ids, rows = node.input[0], node.input[1], node.output[0]
+    return [
+        helper.make_node("Gather", [f"{table}.numbers", ids], [f"{rows}.numbers"]),
+        helper.make_node("Gather", [f"{table}.scales", ids], [f"{rows}.scales"]),
+        helper.make_node("Cast", [f"{rows}.numbers"], [f"{rows}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{rows}.wide", f"{rows}.scales"], [rows]),
+    ]
+
+
+def _store_matrices_in_8_bits(graph: onnx.GraphProto) -> None:
+    """Matrices of products, with a scale for each output."""
+    widened = list[onnx.NodeProto]()
+    for tensor in _large(graph):
+        axes = {_summed_axis(node, tensor.name) for node in graph.node if tensor.name in node.input}
+        if len(axes) == 1 and (axis := axes.pop()) is not None:
+            name = tensor.name
+            _replace_in_8_bits(graph, tensor, axis)
+            widened += _widening(name, name)
+    _put_first(graph, widened)
+
+
+def _summed_axis(node: onnx.NodeProto, name: str) -> int | None:
+    """The axis of a product's matrix over which it sums; None if this is no such matrix."""
+    if node.op_type not in ("MatMul", "Gemm") or node.input[1] != name:
+        return None
+    turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+    return 1 if turned else 0
+
+
+def _replace_in_8_bits(graph: onnx.GraphProto, tensor: onnx.TensorProto, axis: int) -> None:
+    """Numbers and scales in a tensor's stead; all numbers along the axis share a scale."""
+    values: Values = numpy_helper.to_array(tensor)
+    scales = np.maximum(np.abs(values).max(axis, keepdims=True), 1e-8).astype(np.float32) / 127
+    numbers = np.round(values / scales).astype(np.int8)
+    name = tensor.name
+    graph.initializer.remove(tensor)
+    graph.initializer.extend(
+        [numpy_helper.from_array(numbers, f"{name}.numbers"), numpy_helper.from_array(scales, f"{name}.scales")]
+    )
+
+
+def _widening(stored: str, name: str) -> list[onnx.NodeProto]:
+    """What makes numbers and scales a tensor again."""
+    return [
+        helper.make_node("Cast", [f"{stored}.numbers"], [f"{name}.wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{name}.wide", f"{stored}.scales"], [name]),
+    ]
+
+
+def _put_first(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
+    after = list(graph.node)
     del graph.node[:]
-    graph.node.extend(nodes)
-    onnx.save(model, path)
+    graph.node.extend([*nodes, *after])
 
 
-def _is_numbers(tensor: onnx.TensorProto) -> bool:
-    return tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2
-
-
-def _alike(one: NDArray[np.int8], other: NDArray[np.int8]) -> bool:
-    """Whether two matrices differ in nothing but how a number between two was rounded."""
-    return one.shape == other.shape and int(np.abs(one.astype(np.int16) - other).max(initial=0)) <= 1
+def _large(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+    return [each for each in graph.initializer if each.data_type == TensorProto.FLOAT and np.prod(each.dims) >= LARGE]
 
 
 def _is_table(tensor: onnx.TensorProto, graph: onnx.GraphProto) -> bool:
     """Whether a tensor is only ever looked up by row."""
-    if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) != 2 or np.prod(tensor.dims) < LARGE:
-        return False
     users = [node for node in graph.node if tensor.name in node.input]
-    return bool(users) and all(
-        node.op_type == "Gather"
-        and node.input[0] == tensor.name
-        and all(attribute.i == 0 for attribute in node.attribute if attribute.name == "axis")
-        for node in users
+    return (
+        len(tensor.dims) == 2
+        and bool(users)
+        and all(
+            node.op_type == "Gather"
+            and node.input[0] == tensor.name
+            and all(attribute.i == 0 for attribute in node.attribute if attribute.name == "axis")
+            for node in users
+        )
     )

@@ -48,6 +48,34 @@ class Path:
     def rounds(self) -> int:
         return max((max(rounds) for rounds in self.schedule if rounds), default=0)
 
+    @property
+    def target(self) -> list[int]:
+        """The caption at the end of the way."""
+        return [word for word, _ in self._finished()]
+
+    def inserted(self, round: int) -> list[int]:
+        """Where in the target the words of a round stand."""
+        return [at for at, (_, when) in enumerate(self._finished()) if when == round]
+
+    def missing(self, after: int) -> list[list[int]]:
+        """Where in the target the words stand that are not there yet after so many rounds; side by side, together."""
+        runs: list[list[int]] = [[]]
+        for at, (_, when) in enumerate(self._finished()):
+            if when > after:
+                runs[-1].append(at)
+            else:
+                runs.append([])
+        return [run for run in runs if run]
+
+    def _finished(self) -> list[tuple[int, int]]:
+        """The words of the target, each with the round in which it is inserted; 0 if it is kept."""
+        words = list[tuple[int, int]]()
+        for place, (gap, schedule) in enumerate(zip(self.gaps, self.schedule, strict=True)):
+            words += zip(gap, schedule, strict=True)
+            if place < len(self.kept):
+                words.append((self.source[self.kept[place]], 0))
+        return words
+
     def draw_round(self, rng: np.random.Generator) -> int | None:
         """A round in which words come, every word being as likely as any other to be among them."""
         rounds = [when for gap in self.schedule for when in gap]

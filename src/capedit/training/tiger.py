@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
-from capedit.models.device import tensor
-from capedit.models.draft import Draft
+from capedit.models.device import array, tensor
 from capedit.models.runtime import Floats, Images
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
-from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
-from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path, path_taken
+from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
 from capedit.training.task import LossTerm
-from capedit.training.trials import Trials, Tried
+from capedit.training.trials import Round, Trials, Tried
+from capedit.training.worth import Opening, Rewards
 from capedit.vision import FeatureStore
 
 GROUP, ROUND_ROWS, ROUND_WIDTH = 64, 16, 4
@@ -59,17 +59,18 @@ class TigerTraining:
     """Captions that the Inserter fills for each example; one of them also goes to Tagger_add."""
     own_states: float = 0.0
     """Share of examples that start from the model's own deletions and insertions."""
-    draws: int = 1
-    """Edits drawn for each such example. Of two or more, decisions that go with a better CIDEr-D are made likelier."""
-    word_draws: float = 0.0
-    """Share of these examples in which insertions are drawn; in the others, deletions are."""
+    flips: int = 0
+    """Deletions of each such example that are also decided the other way round. With any, edits are rewarded by
+    CIDEr-D: decisions that lead to better captions than their opposites are made likelier."""
+    rivals: int = 8
+    """Words that are compared for each place where such an edit inserted one."""
     overlap: float = 0.0
-    """What ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10) when drawn edits are compared."""
+    """What ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10) in the reward."""
     word_noise: float = 0.0
     """Share of words hidden from the model as unknown."""
     factors: Mapping[str, float] | None = None
-    """Share of each loss in the objective; 1 where not named. They are delete, add, insert, match; of what was drawn
-    reward (deletions) and chosen (insertions)."""
+    """Share of each loss in the objective; 1 where not named. They are delete, add, insert, match; of what was tried
+    reward (of deleting and adding) and rivals (of words)."""
     body_rate: float = 1.0
     """Learning rate of the encoder over that of the heads; 0.02 in the paper, which starts from a trained one."""
 
@@ -81,7 +82,8 @@ class Rows(NamedTuple):
     labels: Tensor  # (R, T)
     images: Tensor  # (R,) positions in the batch's images
     fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
-    worth: Tensor  # (R, T) of deleting the word, or of saying what the label says; 0 where nothing was tried
+    worth: Tensor  # (R, T) of deleting the word, or of adding one after it; 0 where nothing was tried
+    opening: Tensor  # (R, T) number of the opening that the mask stands for; -1 where there is none
 
     def by_length(self) -> list["Rows"]:
         """Groups of like length, each no wider than it must be: padding costs as much as words.
@@ -94,7 +96,7 @@ class Rows(NamedTuple):
 
     def _group(self, rows: Tensor, width: int) -> "Rows":
         """These rows, and as many empty ones as make the group's size a round one."""
-        ids, labels, images, fits, worth = (part[rows] for part in self)
+        ids, labels, images, fits, worth, opening = (part[rows] for part in self)
         right, below = -width % ROUND_WIDTH, -len(rows) % ROUND_ROWS
 
         def padded(part: Tensor, value: int) -> Tensor:
@@ -108,14 +110,16 @@ class Rows(NamedTuple):
             nn.functional.pad(images, (0, below)),
             nn.functional.pad(fits, (0, below), value=-1),
             padded(worth, 0),
+            padded(opening, -1),
         )
 
 
 class Batch(NamedTuple):
-    """Images, and the captions of each module."""
+    """Images, the captions of each module, and the places in which words are compared."""
 
     vision: VisionInput
     rows: dict[str, Rows]
+    openings: list[Opening]
 
 
 class TigerTask:
@@ -139,7 +143,7 @@ class TigerTask:
         self._examine = examine
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
-        self._trials = Trials(self._modules, lesson.pairs, training.draws, training.word_draws, training.overlap)
+        self._trials = Trials(self._modules, lesson.pairs, training.flips, training.overlap)
 
     @property
     def model(self) -> Tiger:
@@ -180,9 +184,9 @@ class TigerTask:
             self._add_insertions(
                 gathered, image, pair, None if tried is None else self._trials.state(tried, draw), draw
             )
-            for draft, gain in [] if tried is None else tried.told_apart:
-                self._add_choices(gathered, image, draft, gain, draw)
-        return Batch(vision_of(tokens), gathered.rows())
+            for round in [] if tried is None else tried.rounds:
+                self._add_round(gathered, image, round, draw)
+        return Batch(vision_of(tokens), gathered.rows(), gathered.openings)
 
     def _pair(self, index: int, rng: np.random.Generator) -> Pair:
         """An edit, or now and then a right caption of its image."""
@@ -230,18 +234,17 @@ class TigerTask:
             if (round := gappy.draw_round(rng)) is not None:
                 gathered.add(Module.INSERT, image, self._sampler.insertion(gappy, round), rng)
 
-    def _add_choices(
-        self, gathered: "_Gathered", image: int, draft: Draft, gain: float, rng: np.random.Generator
-    ) -> None:
-        """What an edit said in one of its rounds, and what it is worth to say so again."""
-        path = path_taken(draft, self._modules.vocabulary)
-        after = int(rng.integers(path.rounds + 1))
-        chosen = [(Module.ADD, self._sampler.addition(path, after))]
-        if (round := path.draw_round(rng)) is not None:
-            chosen.append((Module.INSERT, self._sampler.insertion(path, round)))
-        for module, sample in chosen:
-            worth = np.where(np.array(sample.labels) == IGNORE, 0.0, gain).astype(np.float32)
-            gathered.add(module, image, sample, rng, worth=worth)
+    def _add_round(self, gathered: "_Gathered", image: int, round: Round, rng: np.random.Generator) -> None:
+        """Where an edit added words in a round and which, and what that was worth."""
+        adding = self._sampler.addition(round.path, round.number - 1)
+        worth = np.zeros(len(adding.labels), np.float32)
+        worth[np.array(adding.labels) == CHANGE] = round.gains
+        tried = Sample(
+            adding.tokens, [label if gain else IGNORE for label, gain in zip(adding.labels, worth, strict=True)]
+        )
+        gathered.add(Module.ADD, image, tried, rng, worth=worth)
+        inserting = self._sampler.insertion(round.path, round.number)
+        gathered.add(Module.INSERT, image, inserting, rng, openings=round.openings)
 
     def _gappy(self, pair: Pair, rng: np.random.Generator) -> Path:
         """The way to the target from the pruned reference, or to a right caption from one with holes."""
@@ -267,9 +270,9 @@ class TigerTask:
         weights = {name: float(self._label_weights(name, rows).sum()) for name, rows in batch.rows.items()}
         if self._model.config.matching:
             weights["match"] = float((batch.rows[Module.DELETE].fits >= 0).sum())
-        if self._trials.rewarded:
-            weights["reward"] = float((batch.rows[Module.DELETE].worth != 0).sum())
-            weights["chosen"] = float(sum((batch.rows[name].worth != 0).sum() for name in (Module.ADD, Module.INSERT)))
+        if self._trials.rewards is not None:
+            weights["reward"] = float(sum((rows.worth != 0).sum() for rows in batch.rows.values()))
+            weights["rivals"] = float(len(batch.openings))
         return weights
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
@@ -277,45 +280,57 @@ class TigerTask:
         sums: dict[str, Tensor] = {}
         for name, rows in batch.rows.items():
             for part in rows.by_length():
-                for term, total in self._losses(Module(name), part, sight.rows(part.images)).items():
+                for term, total in self._losses(Module(name), part, sight.rows(part.images), batch.openings).items():
                     sums[term] = sums[term] + total if term in sums else total
         factors = self._training.factors or {}
         return {name: LossTerm(total, factors.get(name, 1.0)) for name, total in sums.items()}
 
-    def _losses(self, module: Module, rows: Rows, sight: TigerSight) -> dict[str, Tensor]:
+    def _losses(self, module: Module, rows: Rows, sight: TigerSight, openings: Sequence[Opening]) -> dict[str, Tensor]:
         """Summed over rows of one module."""
-        text, labels = TextInput(rows.ids, rows.ids != PAD), rows.labels
-        if module is not Module.DELETE:
-            at = (labels != IGNORE).nonzero(as_tuple=True)
-            inserts = module is Module.INSERT
-            logits = self._model.insert(text, sight, *at) if inserts else self._model.add(text, sight)[at]
-            return self._said(module, logits, rows, at)
-        tags, match = self._model.delete(text, sight)
-        losses: dict[str, Tensor] = {module: (self._label_weights(module, rows) * _cross_entropy(tags, labels)).sum()}
+        text = TextInput(rows.ids, rows.ids != PAD)
+        if module is Module.INSERT:
+            return self._word_losses(text, rows, sight, openings)
+        tags, match = (
+            self._model.delete(text, sight) if module is Module.DELETE else (self._model.add(text, sight), None)
+        )
+        weights = self._label_weights(module, rows)
+        losses: dict[str, Tensor] = {module: (weights * _cross_entropy(tags, rows.labels)).sum()}
         if match is not None:
             known = rows.fits >= 0
             losses["match"] = nn.functional.binary_cross_entropy_with_logits(
                 match[known], rows.fits[known].float(), reduction="sum"
             )
-        if self._trials.rewarded:
-            losses["reward"] = -(rows.worth * (tags[..., CHANGE] - tags[..., KEEP])).sum()
+        if self._trials.rewards is not None:
+            losses["reward"] = -(rows.worth * tags.softmax(-1)[..., CHANGE]).sum()
         return losses
 
-    def _said(self, module: Module, logits: Tensor, rows: Rows, at: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """The losses of gold labels, and of choices that were tried."""
-        losses = _cross_entropy(logits, rows.labels[at])
-        found = {str(module): (self._label_weights(module, rows)[at] * losses).sum()}
-        if self._trials.rewarded:
-            found["chosen"] = (rows.worth[at] * losses).sum()
-        return found
+    def _word_losses(
+        self, text: TextInput, rows: Rows, sight: TigerSight, openings: Sequence[Opening]
+    ) -> dict[str, Tensor]:
+        at = (rows.labels != IGNORE).nonzero(as_tuple=True)
+        logits, opening = self._model.insert(text, sight, *at), rows.opening[at]
+        weights = self._label_weights(Module.INSERT, rows)[at]
+        losses: dict[str, Tensor] = {Module.INSERT: (weights * _cross_entropy(logits, rows.labels[at])).sum()}
+        if self._trials.rewards is not None:
+            tried = (opening >= 0).nonzero().squeeze(1)
+            places = [openings[number] for number in opening[tried].tolist()]
+            losses["rivals"] = self._expected_loss(logits[tried], places, self._trials.rewards)
+        return losses
+
+    def _expected_loss(self, logits: Tensor, openings: Sequence[Opening], rewards: Rewards) -> Tensor:
+        """How far the reward that is to be expected of the likeliest words is below that of the best."""
+        words = logits[:, len(SPECIALS) :].detach().topk(self._training.rivals).indices + len(SPECIALS)
+        reward = tensor(rewards.of_words(openings, array(words)), logits.device)
+        best = reward.max(1, keepdim=True).values
+        return ((best - reward) * logits.gather(1, words).softmax(1)).sum()
 
     def _label_weights(self, name: str, rows: Rows) -> Tensor:
         """Of gold labels; what was only tried has none."""
-        counted = rows.labels != IGNORE
-        if name != Module.DELETE:  # there, worth stands beside gold labels
-            counted = counted & (rows.worth == 0)
+        counted = (rows.labels != IGNORE) & (rows.opening < 0)
         if name == Module.INSERT:
             return counted.float()
+        if name == Module.ADD:  # in Tagger_del, worth stands beside gold labels
+            counted = counted & (rows.worth == 0)
         return counted * torch.where(rows.labels == KEEP, self._training.keep_weight, 1.0)
 
 
@@ -330,6 +345,8 @@ class _Row(NamedTuple):
     sample: Sample
     fits: int
     worth: Floats | None
+    opening: int | None
+    """The first of the openings that its masks stand for."""
 
 
 class _Gathered:
@@ -338,6 +355,7 @@ class _Gathered:
     def __init__(self, noise: float) -> None:
         self._noise = noise
         self._rows_of: dict[str, list[_Row]] = {module.value: [] for module in Module}
+        self.openings: list[Opening] = []
 
     def add(
         self,
@@ -348,6 +366,7 @@ class _Gathered:
         *,
         fits: bool | None = None,
         worth: Floats | None = None,
+        openings: Sequence[Opening] = (),
     ) -> None:
         if self._noise:
             hidden = rng.random(len(sample.tokens)) < self._noise
@@ -355,7 +374,9 @@ class _Gathered:
                 UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
             ]
             sample = Sample(tokens, sample.labels)
-        self._rows_of[module].append(_Row(image, sample, -1 if fits is None else int(fits), worth))
+        first = len(self.openings) if openings else None
+        self.openings += openings
+        self._rows_of[module].append(_Row(image, sample, -1 if fits is None else int(fits), worth, first))
 
     def rows(self) -> dict[str, Rows]:
         return {module: self._rows(rows) for module, rows in self._rows_of.items()}
@@ -365,13 +386,17 @@ class _Gathered:
         ids = np.full((len(rows), length), PAD, np.int64)
         labels = np.full((len(rows), length), IGNORE, np.int64)
         worth = np.zeros((len(rows), length), np.float32)
+        opening = np.full((len(rows), length), -1, np.int64)
         for at, row in enumerate(rows):
             ids[at, : len(row.sample.tokens)] = row.sample.tokens
             labels[at, : len(row.sample.labels)] = row.sample.labels
             if row.worth is not None:
                 worth[at, : len(row.worth)] = row.worth
+            if row.opening is not None:
+                masks = np.flatnonzero(labels[at] != IGNORE)
+                opening[at, masks] = row.opening + np.arange(len(masks))
         images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
-        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth))
+        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth), tensor(opening))
 
 
 def _times(rate: float, rng: np.random.Generator) -> int:

@@ -4,83 +4,119 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capedit.metrics.clashes import find_open_seams
-from capedit.models.decoding import Knobs, decode
+from capedit.models.decoding import Knobs, decode, frame
 from capedit.models.draft import Draft
 from capedit.models.runtime import Floats, Images
 from capedit.models.tiger_torch import TorchModules
 from capedit.training.pairs import MAX_WORDS, Pair
-from capedit.training.worth import Rewards, extremes, nudges, worth
+from capedit.training.states import Path, path_taken
+from capedit.training.worth import Opening, Rewards, doubtful
 
-ROUNDS = 2
-"""Most rounds of insertion in such an edit."""
+KNOBS = Knobs(rounds=2, stop_bias=-0.5)
+"""Of such an edit. It adds words that Tagger_add would rather not, for to learn whether it should."""
+LIVELINESS = 0.5
+"""Of the noise that the first edit's deletions are drawn with: with 1, as likely as the model finds them."""
+
+
+class Round(NamedTuple):
+    """One round of insertion in an edit, and what came of it."""
+
+    path: Path
+    number: int
+    gains: Floats
+    """For each place where something was added in this round or later: by how much that made the caption better."""
+    openings: list[Opening]
+    """The places of this round's words in the finished caption."""
 
 
 class Tried(NamedTuple):
-    """The best edit that the model itself made of a pair, and what was learned by trying: the worth of each deletion,
-    or edits that differ in their insertions and by how much they are better than the mean."""
+    """What the model itself made of a pair."""
 
     draft: Draft
+    """The best of its edits."""
     worth: Floats | None = None
-    told_apart: Sequence[tuple[Draft, float]] = ()
+    """Of deleting each word of the source: the reward if it falls less the reward if it stays; 0 where not tried."""
+    rounds: Sequence[Round] = ()
 
 
 class Trials:
-    """Draws edits of captions; rewards them, if there are several of each."""
+    """Tries edits of captions, and their opposites."""
 
-    def __init__(
-        self, modules: TorchModules, pairs: Sequence[Pair], draws: int, word_draws: float, overlap: float
-    ) -> None:
-        """Either the deletions of a caption are drawn, or, for a share `word_draws` of captions, the insertions.
+    def __init__(self, modules: TorchModules, pairs: Sequence[Pair], flips: int, overlap: float) -> None:
+        """`flips` is how many deletions of a caption are also decided the other way round; 0 rewards nothing.
 
         `overlap` is the share of ROUGE-L in the reward.
         """
-        self._modules, self._draws, self._word_draws = modules, draws, word_draws
-        self._rewards = Rewards(pairs, modules.vocabulary, overlap) if draws > 1 else None
-
-    @property
-    def rewarded(self) -> bool:
-        return self._rewards is not None
+        self._modules, self._flips = modules, flips
+        self.rewards = Rewards(pairs, modules.vocabulary, overlap) if flips else None
 
     def of(self, pairs: Sequence[Pair], images: Images, chances: Sequence[np.random.Generator]) -> list[Tried]:
         """Try each pair with its image; all that is random about it comes from its own generator."""
         if not pairs:
             return []
-        of_words = [chance.random() < self._word_draws for chance in chances]
-        drafts = self._drawn(pairs, images, chances, of_words)
-        if self._rewards is None:
-            return [Tried(draft) for draft in drafts]
-        rewards = self._rewards.of(drafts, [pair for pair in pairs for _ in range(self._draws)])
-        found = []
-        for number, words in enumerate(of_words):
-            part = slice(number * self._draws, (number + 1) * self._draws)
-            drawn, reward = drafts[part], rewards[part]
-            best = drawn[int(reward.argmax())]
-            found.append(Tried(best, None, extremes(drawn, reward)) if words else Tried(best, worth(drawn, reward)))
-        return found
-
-    def _drawn(
-        self, pairs: Sequence[Pair], images: Images, chances: Sequence[np.random.Generator], of_words: Sequence[bool]
-    ) -> list[Draft]:
-        """So many edits of each pair, one after the other."""
-        times, model, words = self._draws, self._modules.model, self._modules.vocabulary.words
-        noise = np.concatenate([nudges(times, MAX_WORDS + 1, chance) for chance in chances])
-        noise[np.repeat(of_words, times)] = 0.0
+        model = self._modules.model
         training = model.training
         model.eval()
-        seen = self._modules.see(images).rows(np.repeat(np.arange(len(pairs)), times))
+        found = self._tried(pairs, images, chances)
+        model.train(training)
+        return found
+
+    def _tried(self, pairs: Sequence[Pair], images: Images, chances: Sequence[np.random.Generator]) -> list[Tried]:
+        words = self._modules.vocabulary.words
+        captions = [[words[word] for word in pair.source] for pair in pairs]
+        seen = self._modules.see(images)
+        logits = self._modules.delete(frame(captions, self._modules.vocabulary), seen)[0]
+        flipped = []  # for each pair, the words whose deletion is decided the other way round
+        owners, falls = list[int](), list[NDArray[np.bool_]]()
+        for number, (pair, chance) in enumerate(zip(pairs, chances, strict=True)):
+            mine = logits[number, 1 : len(pair.source) + 1]
+            fall = np.zeros(MAX_WORDS, bool)
+            fall[: len(mine)] = mine + LIVELINESS * chance.logistic(size=len(mine)) > 0
+            flipped.append(doubtful(mine, self._flips, chance))
+            for word in (None, *flipped[-1]):
+                owners.append(number)
+                falls.append(fall.copy())
+                if word is not None:
+                    falls[-1][word] = not fall[word]
         drafts = decode(
             self._modules,
-            seen,
-            [[words[word] for word in pair.source] for pair in pairs for _ in range(times)],
-            Knobs(rounds=ROUNDS),
+            seen.rows(np.array(owners)),
+            [captions[number] for number in owners],
+            KNOBS,
             breaks=find_open_seams,
-            nudges=noise,
-            chances=[c if drawn else None for c, drawn in zip(chances, of_words, strict=True) for _ in range(times)],
+            falls=np.stack(falls),
         )
-        model.train(training)
-        return drafts
+        if self.rewards is None:
+            return [Tried(draft) for draft in drafts]
+        told = self._modules.vocabulary.encode
+        rewards = self.rewards.of([told(draft.tokens) for draft in drafts], [pairs[number].target for number in owners])
+        found, start = [], 0
+        for pair, tested, chance in zip(pairs, flipped, chances, strict=True):
+            part = slice(start, start + 1 + len(tested))
+            start = part.stop
+            worth = np.zeros(len(pair.source), np.float32)
+            worth[tested] = np.where(falls[part.start][tested], -1, 1) * (rewards[part][1:] - rewards[part.start])
+            best = drafts[part.start + int(rewards[part].argmax())]
+            other = drafts[int(chance.integers(part.start, part.stop))]
+            rounds = [self._round(draft, pair, chance) for draft in (best, other)]
+            found.append(Tried(best, worth, [each for each in rounds if each is not None]))
+        return found
+
+    def _round(self, draft: Draft, pair: Pair, rng: np.random.Generator) -> Round | None:
+        """One of the rounds in which the edit added words."""
+        assert self.rewards is not None
+        path = path_taken(draft, self._modules.vocabulary)
+        number = path.draw_round(rng)
+        if number is None:
+            return None
+        caption = path.target
+        without = [[word for at, word in enumerate(caption) if at not in run] for run in path.missing(number - 1)]
+        rewards = self.rewards.of([caption, *without], [pair.target] * (1 + len(without)))
+        openings = [Opening(caption, at, pair.target) for at in path.inserted(number)]
+        return Round(path, number, rewards[0] - rewards[1:], openings)
 
     def state(self, tried: Tried, rng: np.random.Generator) -> list[int] | None:
         """A caption that the model made on its way; not the reference itself, which is seen anyway."""

@@ -1,24 +1,33 @@
-"""What a decision is worth, found by trying: a reward for whole edits, shared out over what was decided in them.
+"""What a caption is worth, and so what each decision was worth that led to it.
 
-Tagger_del learns from gold edits which words go. But a word that the annotator happened to phrase otherwise is not
-worth the risk of deleting it, and a word next to others that go may be. So edits are drawn from the model itself, each
-is scored by the CIDEr-D of the caption that comes out, and deletions that go with better captions are made likelier.
-For independent decisions with the mean reward as baseline, the policy gradient of REINFORCE is the covariance of
-deleting the word with the reward, times the gradient of the word's logit. Where to add and which word come in rounds,
-each upon the one before, so edits that differ in them are told apart whole: the best is made likelier, the worst less
-likely. Not in the paper.
+Gold edits teach which words go. But a word that the annotator happened to phrase otherwise is not worth the risk of
+deleting it, and a word next to others that go may be. So the model's own edits are rewarded by the CIDEr-D of the
+caption that comes out. Each decision is judged by itself: by how much better the caption is than the one that the
+opposite decision would have led to, all others being equal. Not in the paper.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capedit.metrics import DocumentFrequencies, cider, rouge_l
-from capedit.models.draft import FROM_SOURCE, Draft
 from capedit.models.runtime import Floats
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.pairs import Pair
+
+
+class Opening(NamedTuple):
+    """A place of a finished caption in which another word might stand, and the caption that it should have become."""
+
+    caption: Sequence[int]
+    at: int
+    target: Sequence[int]
+
+    def filled(self, word: int) -> list[int]:
+        """The caption with this word in the place."""
+        return [*self.caption[: self.at], word, *self.caption[self.at + 1 :]]
 
 
 class Rewards:
@@ -27,38 +36,33 @@ class Rewards:
     def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary, overlap: float = 0.0) -> None:
         """`overlap` is what ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10)."""
         self._words, self._overlap = vocabulary.words, overlap
-        self._frequencies = DocumentFrequencies.from_pairs(("", [self._told(pair)]) for pair in pairs)
+        self._frequencies = DocumentFrequencies.from_pairs(("", [self._told(pair.target)]) for pair in pairs)
 
-    def of(self, drafts: Sequence[Draft], pairs: Sequence[Pair]) -> Floats:
-        """Of each draft as it stands."""
-        found = [(draft.tokens, [self._told(pair)]) for draft, pair in zip(drafts, pairs, strict=True)]
+    def of(self, captions: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Floats:
+        """Of each caption by its target."""
+        found = [(self._told(one), [self._told(other)]) for one, other in zip(captions, targets, strict=True)]
         rewards = cider(found, self._frequencies)[1]
         if self._overlap:
             rewards = rewards + self._overlap * rouge_l(found)[1]
         return rewards.astype(np.float32)
 
-    def _told(self, pair: Pair) -> list[str]:
-        return [self._words[word] for word in pair.target]
+    def of_words(self, openings: Sequence[Opening], words: NDArray[np.int64]) -> Floats:
+        """Of each of some words (openings, words) in its place."""
+        captions = [o.filled(word) for o, row in zip(openings, words.tolist(), strict=True) for word in row]
+        targets = [opening.target for opening in openings for _ in range(words.shape[1])]
+        return self.of(captions, targets).reshape(words.shape)
+
+    def _told(self, caption: Sequence[int]) -> list[str]:
+        return [self._words[word] for word in caption]
 
 
-def deletions(draft: Draft) -> NDArray[np.bool_]:
-    """Which words of the source fell."""
-    return np.array([not word.stands for word in draft.words if word.born == FROM_SOURCE])
+def doubtful(logits: Floats, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Up to so many of some decisions (their logits), drawn by how doubtful each is; the certain ones never."""
+    p = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    doubt = p * (1 - p)
+    order = np.argsort(-(np.log(doubt) + rng.gumbel(size=len(doubt))))
+    return np.sort(order[doubt[order] > LEAST_DOUBT][:count])
 
 
-def worth(drawn: Sequence[Draft], rewards: Floats) -> Floats:
-    """The covariance of each source word's deletion with the reward, over edits of one caption."""
-    gains = rewards - rewards.mean()
-    covariance: Floats = gains @ np.stack([deletions(draft) for draft in drawn]).astype(np.float32)
-    return covariance / np.float32(len(drawn) - 1)
-
-
-def extremes(drawn: Sequence[Draft], rewards: Floats) -> list[tuple[Draft, float]]:
-    """The best and the worst of some edits of one caption, and by how much they differ from the mean reward."""
-    gains = rewards - rewards.mean()
-    return [(drawn[at], float(gains[at])) for at in (int(gains.argmax()), int(gains.argmin())) if gains[at] != 0]
-
-
-def nudges(rows: int, words: int, rng: np.random.Generator) -> Floats:
-    """Noise (rows, words) that makes a draw of a decision: a logit with it is above 0 as often as its sigmoid says."""
-    return rng.logistic(size=(rows, words)).astype(np.float32)
+LEAST_DOUBT = 0.01
+"""Variance of a decision below which trying its opposite teaches next to nothing."""
