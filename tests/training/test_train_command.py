@@ -32,6 +32,7 @@ RECIPE = {
             "co_width": 16,
             "co_heads": 2,
             "positions": 24,
+            "segments": 1,
             "vision_reads_text": False,
         },
         "shared": True,
@@ -116,10 +117,11 @@ def test_the_last_stage_makes_every_voice(files: Path) -> None:
     one, other = load_chorus(files / "run/weights.safetensors").voices
     assert one.grounding is other.grounding
     assert not torch.equal(one.words.bias, other.words.bias)
-    bundle = Bundle.load(files / "run/model")
-    assert bundle.card["voices"] == 2
+    assert Bundle.load(files / "run/model").card["voices"] == 2
+    networks = {path: path.read_bytes() for path in (files / "run/model").glob("*.onnx")}
+    assert len(networks) == 2
     assert run(*arguments(files)) == 0  # all is done: nothing is trained again
-    assert Bundle.load(files / "run/model").hash == bundle.hash
+    assert networks == {path: path.read_bytes() for path in networks}
 
 
 @pytest.mark.parametrize("change", [{"voices": 0}, {"stages": []}])
@@ -127,6 +129,42 @@ def test_a_recipe_without_a_voice_or_a_stage_is_refused(tmp_path: Path, change: 
     (tmp_path / "recipe.json").write_text(json.dumps(RECIPE | change))
     with pytest.raises(CapeditError, match=r"not a recipe.*it needs a stage and a voice"):
         Recipe.load(tmp_path / "recipe.json")
+
+
+@pytest.mark.parametrize("bits", ["torch", "fp32", "int8"])
+def test_a_trained_model_is_trained_further(files: Path, bits: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """From its weights or, as with the bundled model, from its ONNX files."""
+    (files / "recipe.json").write_text(json.dumps(RECIPE | {"voices": 2}))
+    assert run(*arguments(files)) == 0
+    begun = files / "run/model"
+    if bits != "torch":
+        begun = files / bits
+        assert run("export", str(files / "run"), "--out", str(begun), "--bits", bits) == 0
+    stage = {"name": "more", "train": {"steps": 1, "batch_size": 8, "learning_rate": 1e-9}, "tiger": {"right": 1.0}}
+    (files / "recipe.json").write_text(json.dumps({"name": "further", "knobs": {"keep_bias": 0.5}, "stages": [stage]}))
+    told = arguments(files, "further")
+    at = told.index("--concepts")
+    assert run(*told) == 1  # nothing to go on from
+    assert "--start" in capsys.readouterr().err
+    assert run(*told, "--start", str(begun)) == 1
+    assert "the model of --start has its own" in capsys.readouterr().err
+    del told[at : at + 2]
+    assert run(*told, "--start", str(begun)) == 0
+    before, after = (load_chorus(files / name / "weights.safetensors") for name in ("run", "further"))
+    for one, other in zip(before.voices, after.voices, strict=True):
+        for (name, tensor), again in zip(one.state_dict().items(), other.state_dict().values(), strict=True):
+            torch.testing.assert_close(tensor, again, atol=1e-3 if bits == "int8" else 1e-6, rtol=1e-2, msg=name)
+    knobs = Bundle.load(files / "further/model").knobs
+    assert (knobs.rounds, knobs.keep_bias) == (2, 0.5)  # the model's own, but for what the recipe says
+
+
+def test_only_one_stage_trains_a_model_further(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments(files)) == 0
+    told = arguments(files, "further")
+    at = told.index("--concepts")
+    del told[at : at + 2]
+    assert run(*told, "--start", str(files / "run/model")) == 1
+    assert "in one stage, not 2" in capsys.readouterr().err
 
 
 def test_all_stages_in_sixteen_bits(files: Path) -> None:
@@ -162,7 +200,7 @@ def test_images_of_val_are_never_trained_on(files: Path) -> None:
 def test_every_recipe_of_the_package_is_one() -> None:
     names = [path.stem for path in RECIPES.glob("*.json")]
     assert "tiger-small" in names
-    for name in names:
-        assert Recipe.load(name).config(100, 1280, 50).encoder.vocabulary == 100
+    recipes = [Recipe.load(name) for name in names]
+    assert all(recipe.config(100, 1280, 50).encoder.vocabulary == 100 for recipe in recipes if recipe.shape)
     with pytest.raises(CapeditError, match="tiger-small"):
         Recipe.load("lion")

@@ -16,7 +16,7 @@ def export(
         typer.Argument(metavar="RUN_OR_MODEL", help="A model folder with weights.safetensors, or a training run."),
     ],
     output: Annotated[Path, typer.Option("--out", "-o", help="The new model folder.", show_default=False)],
-    bits: Annotated[Bits, typer.Option(help="fp16 halves the files, int8 quarters them and is faster.")],
+    bits: Annotated[Bits, typer.Option(help="fp16 halves the files, int8 quarters them; all compute in 32 bits.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Write the networks of a model for ONNX Runtime, in 32, 16 or 8 bits.

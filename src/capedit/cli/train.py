@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from capedit.training.examination import Question
     from capedit.training.material import Material
     from capedit.training.train_system import SystemRecipe
-    from capedit.training.train_tiger import Trained
+    from capedit.training.train_tiger import Start, Trained
     from capedit.vision import FeatureStore
 
 
@@ -33,6 +33,9 @@ def train(
     ] = None,
     concepts: Annotated[
         Path | None, typer.Option(help="concepts.safetensors of `capedit build encoder`, for the concept channel.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Go on from a model folder, or from `default`, the bundled one; see `fine-tune`.")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
     phrases: Annotated[int, typer.Option(min=0, help="v-lasertagger: size of its phrase vocabulary.")] = 500,
@@ -58,8 +61,12 @@ def train(
     from capedit.training.train_tiger import train_tiger
     from capedit.vision import FeatureStore
 
-    if model in SYSTEMS and (captions or concepts):
-        raise CapeditError(f"{model}: a compared system learns from --edits alone, not from --captions or --concepts")
+    if model in SYSTEMS and (captions or concepts or start):
+        raise CapeditError(
+            f"{model}: a compared system learns from --edits alone, without --captions, --concepts, --start"
+        )
+    if start and concepts:
+        raise CapeditError("--concepts: the model of --start has its own")
     if model in SYSTEMS and precision:
         raise CapeditError(f"{model}: --precision is for TIger; compared systems train in fp32")
     chosen = choose_device(device)
@@ -80,11 +87,26 @@ def train(
             show_training(progress, bars[stage], stage)(step)
 
         table = None if concepts is None else ConceptTable.load(concepts)
-        trained = train_tiger(recipe, material, questions, store, table, output, workers=workers, watch=watch)
+        begun = None if start is None else _begin(start, store)
+        trained = train_tiger(
+            recipe, material, questions, store, table, output, start=begun, workers=workers, watch=watch
+        )
         if not workers.leads:
             return
     marks = _finish(trained, recipe.name, store.header.encoder_hash, output)
     _show(marks, output / "model", json=json)
+
+
+def _begin(model: str, store: "FeatureStore") -> "Start":
+    """A trained model whose images are those of the store."""
+    from capedit.editing.bundle import Bundle, find_bundle
+    from capedit.editing.torch_modules import load_network
+    from capedit.training.train_tiger import Start
+
+    bundle = Bundle.load(find_bundle(model))
+    if bundle.encoder != store.header.encoder_hash:
+        raise CapeditError(f"{store.path}: made by another encoder than that of {bundle.folder} ({bundle.encoder})")
+    return Start(load_network(bundle), bundle.vocabulary, bundle.knobs)
 
 
 def _show(marks: "Mapping[str, float]", model: Path, *, json: bool) -> None:

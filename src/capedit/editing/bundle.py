@@ -73,6 +73,11 @@ class Bundle:
         return f"{self.name}@{self.hash}"
 
 
+def find_bundle(model: str | Path) -> Path:
+    """The folder of a model: `default` is the bundled one."""
+    return BUNDLED if model == "default" else Path(model)
+
+
 def folder_hash(folder: Path) -> str:
     """A hash of every file in a model folder but its card for people."""
     digest = sha256()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capedit.editing.bundle import BUNDLED, Bundle
+from capedit.editing.bundle import Bundle, find_bundle
 from capedit.editing.edit import Edit
 from capedit.edits.tokens import tokenize
 from capedit.errors import CapeditError, MissingExtraError
@@ -64,7 +64,7 @@ class Editor:
 
         With the torch runtime, `device` may be `cuda`, or `cuda:1` and so on.
         """
-        bundle = Bundle.load(BUNDLED if model == "default" else model)
+        bundle = Bundle.load(find_bundle(model))
         encoder = load_encoder("default", threads=threads)
         if encoder.hash != bundle.encoder:
             raise CapeditError(

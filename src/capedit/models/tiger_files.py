@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 
@@ -16,6 +17,7 @@ from capedit.models.grounding import GroundingConfig
 from capedit.models.tensor_files import read_tensors, save_tensors
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
+from capedit.models.weight_names import read_weights
 
 SHAPES = Path(__file__).parent / "configs"
 """Shapes that come with the package."""
@@ -68,6 +70,24 @@ def load_chorus(path: Path, device: torch.device | None = None) -> Chorus:
     except RuntimeError as error:
         raise CapeditError(f"{path}: weights do not fit the shape that the file states ({error})") from error
     return placed(model, device).eval()
+
+
+def recover_chorus(folder: Path, config: TigerConfig, voices: int) -> Chorus:
+    """The networks of a model folder out of its ONNX files, in whatever bits they are stored there."""
+    with torch.device("meta"):
+        model = Chorus([Tiger(config) for _ in range(voices)])
+    state = model.state_dict()
+    shapes = {f"chorus.{name}": tuple(tensor.shape) for name, tensor in state.items()}
+    found = read_weights(sorted(folder.glob("*.onnx")), shapes)
+    if (concepts := found.get("chorus.voices.0.concept_words.of_token")) is not None:  # its inverse is not kept
+        order = concepts.argsort(kind="stable")[-int(concepts.max()) - 1 :]
+        found["chorus.voices.0.concept_words.token_of"] = order.astype(np.float32)
+    own = {name: f"chorus.{_own_name(name)}" for name in state}
+    if missing := sorted({kept for kept in own.values() if kept not in found}):
+        raise CapeditError(f"{folder}: its files lack weights that training needs, such as {missing[0]}")
+    tensors = {name: torch.as_tensor(found[kept]).to(state[name].dtype) for name, kept in own.items()}
+    model.load_state_dict(tensors, assign=True)
+    return placed(model).eval()
 
 
 def _own_name(name: str) -> str:

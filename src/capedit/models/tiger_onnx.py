@@ -16,6 +16,7 @@ from capedit.models.device import CPU, working_on
 from capedit.models.grounding import Evidence
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.vilbert import TextInput, VisionInput
+from capedit.models.weight_names import name_weights
 
 OPSET = 17
 SEE_INPUTS = ("features", "boxes", "there")
@@ -166,3 +167,4 @@ def _export(
             opset_version=OPSET,
             dynamo=False,
         )
+    name_weights(path, module)

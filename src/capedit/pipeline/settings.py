@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from capedit.data import Dataset, Problem, open_dataset
 from capedit.editing import Bundle, Editor, Runtime
-from capedit.editing.bundle import BUNDLED
+from capedit.editing.bundle import find_bundle
 from capedit.editing.editor import load_modules
 from capedit.errors import CapeditError
 from capedit.vision import load_encoder
@@ -88,7 +88,7 @@ class Treatment:
         return knobs
 
     def bundle(self) -> Bundle:
-        return Bundle.load(BUNDLED if self.model == "default" else self.model)
+        return Bundle.load(find_bundle(self.model))
 
     def load_encoder(self) -> Encoder:
         return load_encoder(self.encoder, threads=1)

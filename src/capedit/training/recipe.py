@@ -33,8 +33,8 @@ class Recipe:
     name: str
     min_count: int
     """How often a word must be seen to be in the vocabulary."""
-    shape: Mapping[str, Any]
-    """A `TigerConfig` in JSON, less the sizes that the data decide."""
+    shape: Mapping[str, Any] | None
+    """A `TigerConfig` in JSON, less the sizes that the data decide; None if the recipe is for models that have one."""
     knobs: Mapping[str, Any]
     """How the model is used when it is examined, and by default after."""
     stages: tuple[Stage, ...]
@@ -65,7 +65,9 @@ class Recipe:
             voices = int(told.get("voices", 1))
             if not stages or voices < 1:
                 raise ValueError("it needs a stage and a voice")
-            return cls(told["name"], told["min_count"], told["shape"], told["knobs"], stages, grounding, voices)
+            return cls(
+                told["name"], told.get("min_count", 1), told.get("shape"), told["knobs"], stages, grounding, voices
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
 
@@ -84,6 +86,14 @@ class Recipe:
         )
         return (last, *others)
 
+    def continued(self, voices: int, knobs: Mapping[str, Any]) -> "Recipe":
+        """The recipe for a model that is trained already, has so many voices, and is used in this way."""
+        if self.lessons:
+            raise CapeditError(
+                f"recipe {self.name}: a trained model is trained further in one stage, not {len(self.stages)}"
+            )
+        return replace(self, voices=voices, knobs={**knobs, **self.knobs})
+
     def shortened(self, steps: int | None) -> "Recipe":
         """The recipe with so many steps in every stage, for a try."""
         return self if steps is None else self._trained(steps=steps, evaluate_every=steps)
@@ -99,6 +109,8 @@ class Recipe:
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""
+        if self.shape is None:
+            raise CapeditError(f"recipe {self.name}: goes on from a trained model, so say which one (--start)")
         encoder = {**self.shape["encoder"], "vocabulary": vocabulary, "feature_width": feature_width}
         told = {**self.shape, "encoder": encoder}
         shown = told.pop("concepts_shown", 0)

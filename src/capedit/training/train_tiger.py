@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -52,6 +53,15 @@ class Trained:
     examination: Examination
 
 
+class Start(NamedTuple):
+    """A trained model to go on from."""
+
+    model: Chorus
+    vocabulary: Vocabulary
+    knobs: Knobs
+    """How it is used, unless the recipe says otherwise."""
+
+
 def train_tiger(
     recipe: Recipe,
     material: Material,
@@ -60,18 +70,24 @@ def train_tiger(
     concepts: ConceptTable | None,
     out: Path,
     *,
+    start: Start | None = None,
     workers: Workers | None = None,
     watch: Callable[[str, Progress], None] = lambda stage, progress: None,
 ) -> "Trained":
-    """Train, or go on training. Each stage has its folder in `out`; the finished weights are beside them."""
-    ready = setup(recipe, material, questions, store, concepts)
+    """Train, or go on training. Each stage has its folder in `out`; the finished weights are beside them.
+
+    With a `start`, its shape, words and evidence stay as they are, and every voice of it passes the recipe's one stage.
+    """
+    if start is not None:
+        recipe = recipe.continued(len(start.model.voices), asdict(start.knobs))
+    ready = setup(recipe, material, questions, store, concepts, start)
     leads = workers is None or workers.leads
     if leads:
         out.mkdir(parents=True, exist_ok=True)
         ready.vocabulary.save(out / "vocabulary.json")
         described = {**asdict(recipe), "examined on": len(ready.examination.questions)}
         (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    if recipe.grounding is not None:
+    if recipe.grounding is not None and start is None:
         ground(ready, recipe.grounding, out / "grounding", workers, lambda progress: watch("grounding", progress))
 
     def run(stage: Stage, model: Tiger) -> Tiger:
@@ -81,7 +97,8 @@ def train_tiger(
 
     for stage in recipe.lessons:
         run(stage, ready.model)
-    model = Chorus([run(stage, deepcopy(ready.model)) for stage in recipe.rehearsals])
+    begun = [ready.model] * recipe.voices if start is None else start.model.voices
+    model = Chorus([run(stage, deepcopy(voice)) for stage, voice in zip(recipe.rehearsals, begun, strict=True)])
     if leads:
         save_tiger(model, out / "weights.safetensors")
     return Trained(model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
@@ -93,6 +110,7 @@ def setup(
     questions: Sequence[Question],
     store: FeatureStore,
     concepts: ConceptTable | None,
+    start: Start | None = None,
 ) -> Setup:
     """The words, the model as it starts, and the examination."""
     seen = {question.image for question in questions}
@@ -102,6 +120,10 @@ def setup(
         raise CapeditError(f"{store.path}: holds no image of any edit to train on")
     if concepts is not None and concepts.encoder != store.header.encoder_hash:
         raise CapeditError(f"{store.path}: made by another encoder than the concept table's ({concepts.encoder})")
+    chosen = questions[:: max(1, len(questions) // EXAMINED)]
+    examination = Examination(chosen, store, Knobs(**recipe.knobs))
+    if start is not None:
+        return Setup(placed(start.model.first), start.vocabulary, material, store, examination)
     captions = [caption for _, caption in material.right]
     captions += [caption for _, source, target in material.edits for caption in (source, target)]
     vocabulary = Vocabulary.from_captions(captions, recipe.min_count)
@@ -114,8 +136,7 @@ def setup(
         else:
             model = Tiger(config, torch.tensor(vocabulary.encode(concepts.words)))
             model.concepts.load(concepts.weight, concepts.bias, concepts.prior)
-    chosen = questions[:: max(1, len(questions) // EXAMINED)]
-    return Setup(placed(model), vocabulary, material, store, Examination(chosen, store, Knobs(**recipe.knobs)))
+    return Setup(placed(model), vocabulary, material, store, examination)
 
 
 def ground(
