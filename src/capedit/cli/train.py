@@ -1,5 +1,6 @@
 """`capedit train`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from capedit.errors import CapeditError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from capedit.models.decoding import Knobs
     from capedit.training.examination import Question
     from capedit.training.material import Material
     from capedit.training.train_system import SystemRecipe
@@ -79,6 +81,10 @@ def train(
             _train_system(small_recipe(model, steps, phrases), material, questions, store, output, json=json)
         return
     with working_on(chosen), join_workers() as workers, progress_bar() as progress:
+        begun = None
+        if start is not None:
+            begun, knobs = _begin(start, store)
+            recipe = recipe.continued(len(begun.model.voices), asdict(knobs))
         steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
         steps_of |= {stage.name: stage.train.steps for stage in (*recipe.lessons, *recipe.rehearsals)}
         bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
@@ -87,7 +93,6 @@ def train(
             show_training(progress, bars[stage], stage)(step)
 
         table = None if concepts is None else ConceptTable.load(concepts)
-        begun = None if start is None else _begin(start, store)
         trained = train_tiger(
             recipe, material, questions, store, table, output, start=begun, workers=workers, watch=watch
         )
@@ -97,8 +102,8 @@ def train(
     _show(marks, output / "model", json=json)
 
 
-def _begin(model: str, store: "FeatureStore") -> "Start":
-    """A trained model whose images are those of the store."""
+def _begin(model: str, store: "FeatureStore") -> "tuple[Start, Knobs]":
+    """A trained model whose images are those of the store, and how it is used."""
     from capedit.editing.bundle import Bundle, find_bundle
     from capedit.editing.torch_modules import load_network
     from capedit.training.train_tiger import Start
@@ -106,7 +111,7 @@ def _begin(model: str, store: "FeatureStore") -> "Start":
     bundle = Bundle.load(find_bundle(model))
     if bundle.encoder != store.header.encoder_hash:
         raise CapeditError(f"{store.path}: made by another encoder than that of {bundle.folder} ({bundle.encoder})")
-    return Start(load_network(bundle), bundle.vocabulary, bundle.knobs)
+    return Start(load_network(bundle), bundle.vocabulary), bundle.knobs
 
 
 def _show(marks: "Mapping[str, float]", model: Path, *, json: bool) -> None:

@@ -17,6 +17,7 @@ from capedit.models.grounding import GroundingConfig
 from capedit.models.tensor_files import read_tensors, save_tensors
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vilbert import StreamConfig, VilbertConfig
+from capedit.models.vocabulary import UNKNOWN
 from capedit.models.weight_names import read_weights
 
 SHAPES = Path(__file__).parent / "configs"
@@ -80,8 +81,9 @@ def recover_chorus(folder: Path, config: TigerConfig, voices: int) -> Chorus:
     shapes = {f"chorus.{name}": tuple(tensor.shape) for name, tensor in state.items()}
     found = read_weights(sorted(folder.glob("*.onnx")), shapes)
     if (concepts := found.get("chorus.voices.0.concept_words.of_token")) is not None:  # its inverse is not kept
-        order = concepts.argsort(kind="stable")[-int(concepts.max()) - 1 :]
-        found["chorus.voices.0.concept_words.token_of"] = order.astype(np.float32)
+        tokens_of = np.full(shapes["chorus.voices.0.concept_words.token_of"], UNKNOWN, np.float32)
+        tokens_of[concepts[concepts >= 0].astype(int)] = np.flatnonzero(concepts >= 0)
+        found["chorus.voices.0.concept_words.token_of"] = tokens_of
     own = {name: f"chorus.{_own_name(name)}" for name in state}
     if missing := sorted({kept for kept in own.values() if kept not in found}):
         raise CapeditError(f"{folder}: its files lack weights that training needs, such as {missing[0]}")

@@ -58,8 +58,6 @@ class Start(NamedTuple):
 
     model: Chorus
     vocabulary: Vocabulary
-    knobs: Knobs
-    """How it is used, unless the recipe says otherwise."""
 
 
 def train_tiger(
@@ -76,17 +74,16 @@ def train_tiger(
 ) -> "Trained":
     """Train, or go on training. Each stage has its folder in `out`; the finished weights are beside them.
 
-    With a `start`, its shape, words and evidence stay as they are, and every voice of it passes the recipe's one stage.
+    With a `start`, its shape, words and evidence stay as they are, and every voice of it passes the one stage of the
+    recipe (`Recipe.continued`).
     """
-    if start is not None:
-        recipe = recipe.continued(len(start.model.voices), asdict(start.knobs))
     ready = setup(recipe, material, questions, store, concepts, start)
     leads = workers is None or workers.leads
     if leads:
         out.mkdir(parents=True, exist_ok=True)
         ready.vocabulary.save(out / "vocabulary.json")
         described = {**asdict(recipe), "examined on": len(ready.examination.questions)}
-        (out / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        (out / "recipe.json").write_text(json.dumps(described, indent=2, default=list) + "\n", encoding="utf-8")
     if recipe.grounding is not None and start is None:
         ground(ready, recipe.grounding, out / "grounding", workers, lambda progress: watch("grounding", progress))
 
