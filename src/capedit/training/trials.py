@@ -16,7 +16,7 @@ from capedit.training.states import Path, path_taken
 from capedit.training.worth import Opening, Rewards, doubtful
 
 KNOBS = Knobs(rounds=2, stop_bias=-0.5)
-"""Of such an edit. It adds words that Tagger_add would rather not, for to learn whether it should."""
+"""Of such an edit. It also adds words that Tagger_add would rather not, to learn whether it should."""
 LIVELINESS = 0.5
 """Of the noise that the first edit's deletions are drawn with: with 1, as likely as the model finds them."""
 

@@ -17,6 +17,9 @@ from capedit.models.runtime import Floats
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.pairs import Pair
 
+LEAST_DOUBT = 0.01
+"""Variance of a decision below which trying its opposite teaches next to nothing."""
+
 
 class Opening(NamedTuple):
     """A place of a finished caption in which another word might stand, and the caption that it should have become."""
@@ -62,7 +65,3 @@ def doubtful(logits: Floats, count: int, rng: np.random.Generator) -> NDArray[np
     doubt = p * (1 - p)
     order = np.argsort(-(np.log(doubt) + rng.gumbel(size=len(doubt))))
     return np.sort(order[doubt[order] > LEAST_DOUBT][:count])
-
-
-LEAST_DOUBT = 0.01
-"""Variance of a decision below which trying its opposite teaches next to nothing."""
