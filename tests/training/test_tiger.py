@@ -18,8 +18,9 @@ from capedit.training.distributed import join_workers
 from capedit.training.examination import Examination, Question, area_under_curve
 from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
+from capedit.training.rows import Rows
 from capedit.training.states import CHANGE, IGNORE, find_path
-from capedit.training.tiger import Batch, Rows, TigerTask, TigerTraining
+from capedit.training.tiger import Batch, TigerTask, TigerTraining
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
 from tests.editing.tiny import DIM, WORDS, MeanColours, tiny_config

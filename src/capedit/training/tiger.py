@@ -18,21 +18,19 @@ from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
 from capedit.models.device import array, tensor
-from capedit.models.runtime import Floats, Images
+from capedit.models.runtime import Images
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
-from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, Vocabulary
 from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
+from capedit.training.rows import Gathered, Rows
 from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
 from capedit.training.task import LossTerm
 from capedit.training.trials import Round, Trials, Tried
 from capedit.training.worth import Opening, Rewards
 from capedit.vision import FeatureStore
-
-GROUP, ROUND_ROWS, ROUND_WIDTH = 64, 16, 4
-"""Captions that a network reads at once: about so many, in multiples of these rows and tokens."""
 
 
 @dataclass(frozen=True)
@@ -73,45 +71,6 @@ class TigerTraining:
     reward (of deleting and adding) and rivals (of words)."""
     body_rate: float = 1.0
     """Learning rate of the encoder over that of the heads; 0.02 in the paper, which starts from a trained one."""
-
-
-class Rows(NamedTuple):
-    """Captions for one module."""
-
-    ids: Tensor  # (R, T)
-    labels: Tensor  # (R, T)
-    images: Tensor  # (R,) positions in the batch's images
-    fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
-    worth: Tensor  # (R, T) of deleting the word, or of adding one after it; 0 where nothing was tried
-    opening: Tensor  # (R, T) number of the opening that the mask stands for; -1 where there is none
-
-    def by_length(self) -> list["Rows"]:
-        """Groups of like length, each no wider than it must be: padding costs as much as words.
-
-        Groups come in few sizes, as torch makes code anew for each size of a product in 16 bits.
-        """
-        lengths = (self.ids != PAD).sum(1)
-        groups = lengths.argsort(stable=True).chunk(max(2, round(len(lengths) / GROUP)))
-        return [self._group(group, int(lengths[group].max())) for group in groups if len(group)]
-
-    def _group(self, rows: Tensor, width: int) -> "Rows":
-        """These rows, and as many empty ones as make the group's size a round one."""
-        ids, labels, images, fits, worth, opening = (part[rows] for part in self)
-        right, below = -width % ROUND_WIDTH, -len(rows) % ROUND_ROWS
-
-        def padded(part: Tensor, value: int) -> Tensor:
-            return nn.functional.pad(part[:, :width], (0, right, 0, below), value=value)
-
-        ids = padded(ids, PAD)
-        ids[len(rows) :, 0] = START  # attention needs something to look at
-        return Rows(
-            ids,
-            padded(labels, IGNORE),
-            nn.functional.pad(images, (0, below)),
-            nn.functional.pad(fits, (0, below), value=-1),
-            padded(worth, 0),
-            padded(opening, -1),
-        )
 
 
 class Batch(NamedTuple):
@@ -176,7 +135,7 @@ class TigerTask:
         draws = [np.random.default_rng([step, int(index)]) for index in indices]
         pairs = [self._pair(int(index), draw) for index, draw in zip(indices, draws, strict=True)]
         tokens = self._store.batch([pair.image for pair in pairs])
-        gathered = _Gathered(self._training.word_noise)
+        gathered = Gathered(self._training.word_noise)
         own = self._own_edits(pairs, Images(*tokens), draws)
         for image, (pair, draw) in enumerate(zip(pairs, draws, strict=True)):
             tried = own.get(image)
@@ -197,7 +156,7 @@ class TigerTask:
         return Pair(pair.image, caption, caption)
 
     def _add_deletions(
-        self, gathered: "_Gathered", image: int, pair: Pair, tried: Tried | None, rng: np.random.Generator
+        self, gathered: Gathered, image: int, pair: Pair, tried: Tried | None, rng: np.random.Generator
     ) -> None:
         training = self._training
         gold = self._sampler.deletion(self._path(pair.source, pair.target))
@@ -220,7 +179,7 @@ class TigerTask:
                 gathered.add(Module.DELETE, image, sample, rng, fits=False)
 
     def _add_insertions(
-        self, gathered: "_Gathered", image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
+        self, gathered: Gathered, image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
     ) -> None:
         if own is None:
             path = self._gappy(pair, rng)
@@ -234,7 +193,7 @@ class TigerTask:
             if (round := gappy.draw_round(rng)) is not None:
                 gathered.add(Module.INSERT, image, self._sampler.insertion(gappy, round), rng)
 
-    def _add_round(self, gathered: "_Gathered", image: int, round: Round, rng: np.random.Generator) -> None:
+    def _add_round(self, gathered: Gathered, image: int, round: Round, rng: np.random.Generator) -> None:
         """Where an edit added words in a round and which, and what that was worth."""
         adding = self._sampler.addition(round.path, round.number - 1)
         worth = np.zeros(len(adding.labels), np.float32)
@@ -338,65 +297,6 @@ def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Of each label; 0 where there is none."""
     flat = nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORE, reduction="none")
     return flat.view_as(labels)
-
-
-class _Row(NamedTuple):
-    image: int
-    sample: Sample
-    fits: int
-    worth: Floats | None
-    opening: int | None
-    """The first of the openings that its masks stand for."""
-
-
-class _Gathered:
-    """Rows of a batch while it is put together."""
-
-    def __init__(self, noise: float) -> None:
-        self._noise = noise
-        self._rows_of: dict[str, list[_Row]] = {module.value: [] for module in Module}
-        self.openings: list[Opening] = []
-
-    def add(
-        self,
-        module: Module,
-        image: int,
-        sample: Sample,
-        rng: np.random.Generator,
-        *,
-        fits: bool | None = None,
-        worth: Floats | None = None,
-        openings: Sequence[Opening] = (),
-    ) -> None:
-        if self._noise:
-            hidden = rng.random(len(sample.tokens)) < self._noise
-            tokens = [
-                UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
-            ]
-            sample = Sample(tokens, sample.labels)
-        first = len(self.openings) if openings else None
-        self.openings += openings
-        self._rows_of[module].append(_Row(image, sample, -1 if fits is None else int(fits), worth, first))
-
-    def rows(self) -> dict[str, Rows]:
-        return {module: self._rows(rows) for module, rows in self._rows_of.items()}
-
-    def _rows(self, rows: list[_Row]) -> Rows:
-        length = max((len(row.sample.tokens) for row in rows), default=1)
-        ids = np.full((len(rows), length), PAD, np.int64)
-        labels = np.full((len(rows), length), IGNORE, np.int64)
-        worth = np.zeros((len(rows), length), np.float32)
-        opening = np.full((len(rows), length), -1, np.int64)
-        for at, row in enumerate(rows):
-            ids[at, : len(row.sample.tokens)] = row.sample.tokens
-            labels[at, : len(row.sample.labels)] = row.sample.labels
-            if row.worth is not None:
-                worth[at, : len(row.worth)] = row.worth
-            if row.opening is not None:
-                masks = np.flatnonzero(labels[at] != IGNORE)
-                opening[at, masks] = row.opening + np.arange(len(masks))
-        images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
-        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth), tensor(opening))
 
 
 def _times(rate: float, rng: np.random.Generator) -> int:
