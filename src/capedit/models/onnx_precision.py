@@ -69,8 +69,7 @@ def _looked_up(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     return [
         helper.make_node("Gather", [f"{table}.numbers", ids], [f"{rows}.numbers"]),
         helper.make_node("Gather", [f"{table}.scales", ids], [f"{rows}.scales"]),
-        helper.make_node("Cast", [f"{rows}.numbers"], [f"{rows}.wide"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{rows}.wide", f"{rows}.scales"], [rows]),
+        *_widening(rows, rows),
     ]
 
 

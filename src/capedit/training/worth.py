@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capedit.metrics import DocumentFrequencies, cider, rouge_l
+from capedit.models.decoding import sigmoid
 from capedit.models.runtime import Floats
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.pairs import Pair
@@ -61,7 +62,8 @@ class Rewards:
 
 def doubtful(logits: Floats, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Up to so many of some decisions (their logits), drawn by how doubtful each is; the certain ones never."""
-    p = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
-    doubt = p * (1 - p)
-    order = np.argsort(-(np.log(doubt) + rng.gumbel(size=len(doubt))))
-    return np.sort(order[doubt[order] > LEAST_DOUBT][:count])
+    likely = sigmoid(logits)
+    doubt, chance = likely * (1 - likely), rng.gumbel(size=len(logits))
+    open_to = np.flatnonzero(doubt > LEAST_DOUBT)
+    order = np.argsort(-(np.log(doubt[open_to]) + chance[open_to]))
+    return np.sort(open_to[order[:count]])
