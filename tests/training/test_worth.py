@@ -4,7 +4,7 @@ import pytest
 from capedit.models.decoding import Knobs, decode
 from capedit.models.draft import FROM_SOURCE, Draft, Word
 from capedit.models.vocabulary import END, MASK, START, Vocabulary
-from capedit.training.pairs import Pair
+from capedit.training.pairs import Lesson, Pair
 from capedit.training.states import IGNORE, Sampler, Sentinels, path_taken
 from capedit.training.worth import Opening, Rewards, doubtful
 from tests.models.test_decoding import SEEN, Opinions
@@ -25,25 +25,37 @@ PAIRS = [
         ("a cat", "a dog"),
     ]
 ]
+LESSON = Lesson(PAIRS, {"0": [told("a cat on grass"), told("a red cat"), told("a dog")]})
 
 
 def test_the_right_caption_is_rewarded_most() -> None:
     captions = [told(text) for text in ("a cat on grass", "a dog on grass", "red red red")]
-    targets = [PAIRS[0].target] * 3
-    right, near, far = Rewards(PAIRS, VOCABULARY).of(captions, targets)
+    right, near, far = Rewards(LESSON, VOCABULARY).of(captions, [PAIRS[0]] * 3)
     assert right == pytest.approx(10)
     assert right > near > far
-    with_overlap = Rewards(PAIRS, VOCABULARY, overlap=8.0).of(captions, targets)
+    with_overlap = Rewards(LESSON, VOCABULARY, overlap=8.0).of(captions, [PAIRS[0]] * 3)
     assert with_overlap == pytest.approx([right + 8, near + 8 * 0.75, far])  # three of four words in common
 
 
 def test_words_are_compared_in_their_place() -> None:
-    openings = [Opening(told("a dog on grass"), 1, told("a cat on grass")), Opening(told("a cat"), 1, told("a dog"))]
+    openings = [Opening(told("a dog on grass"), 1, PAIRS[0]), Opening(told("a cat"), 1, PAIRS[2])]
     cat, dog, red = told("cat dog red")
-    rewards = Rewards(PAIRS, VOCABULARY).of_words(openings, np.array([[cat, red], [dog, red]]))
+    rewards = Rewards(LESSON, VOCABULARY).of_words(openings, np.array([[cat, red], [dog, red]]))
     assert rewards[:, 0] == pytest.approx([10, 5])  # two words have no three in a row
     assert (rewards[:, 1] < rewards[:, 0]).all()
     assert openings[0].caption == told("a dog on grass")
+
+
+def test_other_right_captions_of_the_image_are_witnesses() -> None:
+    alone, together = Rewards(LESSON, VOCABULARY), Rewards(LESSON, VOCABULARY, witnesses=0.5)
+    caption, pair = told("a red cat"), PAIRS[0]
+    by_target, by_cat, by_dog = (
+        alone.of([caption], [pair._replace(target=told(text))])[0] for text in ("a cat on grass", "a red cat", "a dog")
+    )
+    assert by_cat > by_target > 0
+    assert together.of([caption], [pair])[0] == pytest.approx(0.5 * by_target + 0.25 * by_cat + 0.25 * by_dog)
+    unknown = pair._replace(image="another")
+    assert together.of([caption], [unknown])[0] == pytest.approx(by_target)  # nobody else to ask
 
 
 def test_doubtful_decisions_are_tried_and_certain_ones_never() -> None:

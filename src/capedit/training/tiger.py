@@ -64,6 +64,9 @@ class TigerTraining:
     """Words that are compared for each place where such an edit inserted one."""
     overlap: float = 0.0
     """What ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10) in the reward."""
+    witnesses: float = 0.0
+    """What the other right captions of an image count in the reward, beside the target. The target is what one person
+    happened to say; five say more of the image."""
     word_noise: float = 0.0
     """Share of words hidden from the model as unknown."""
     factors: Mapping[str, float] | None = None
@@ -102,7 +105,11 @@ class TigerTask:
         self._examine = examine
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
-        self._trials = Trials(self._modules, lesson.pairs, training.flips, training.overlap)
+        self._trials = Trials(self._modules, self._make_rewards(vocabulary), training.flips)
+
+    def _make_rewards(self, vocabulary: Vocabulary) -> Rewards | None:
+        training = self._training
+        return Rewards(self._lesson, vocabulary, training.overlap, training.witnesses) if training.flips else None
 
     @property
     def model(self) -> Tiger:

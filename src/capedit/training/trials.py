@@ -45,13 +45,9 @@ class Tried(NamedTuple):
 class Trials:
     """Tries edits of captions, and their opposites."""
 
-    def __init__(self, modules: TorchModules, pairs: Sequence[Pair], flips: int, overlap: float) -> None:
-        """`flips` is how many deletions of a caption are also decided the other way round; 0 rewards nothing.
-
-        `overlap` is the share of ROUGE-L in the reward.
-        """
-        self._modules, self._flips = modules, flips
-        self.rewards = Rewards(pairs, modules.vocabulary, overlap) if flips else None
+    def __init__(self, modules: TorchModules, rewards: Rewards | None, flips: int) -> None:
+        """`flips` is how many deletions of a caption are also decided the other way round, to reward the better."""
+        self._modules, self.rewards, self._flips = modules, rewards, flips
 
     def of(self, pairs: Sequence[Pair], images: Images, chances: Sequence[np.random.Generator]) -> list[Tried]:
         """Try each pair with its image; all that is random about it comes from its own generator."""
@@ -92,7 +88,7 @@ class Trials:
         if self.rewards is None:
             return [Tried(draft) for draft in drafts]
         told = self._modules.vocabulary.encode
-        rewards = self.rewards.of([told(draft.tokens) for draft in drafts], [pairs[number].target for number in owners])
+        rewards = self.rewards.of([told(draft.tokens) for draft in drafts], [pairs[number] for number in owners])
         found, start = [], 0
         for pair, tested, chance in zip(pairs, flipped, chances, strict=True):
             part = slice(start, start + 1 + len(tested))
@@ -114,8 +110,8 @@ class Trials:
             return None
         caption = path.target
         without = [[word for at, word in enumerate(caption) if at not in run] for run in path.missing(number - 1)]
-        rewards = self.rewards.of([caption, *without], [pair.target] * (1 + len(without)))
-        openings = [Opening(caption, at, pair.target) for at in path.inserted(number)]
+        rewards = self.rewards.of([caption, *without], [pair] * (1 + len(without)))
+        openings = [Opening(caption, at, pair) for at in path.inserted(number)]
         return Round(path, number, rewards[0] - rewards[1:], openings)
 
     def state(self, tried: Tried, rng: np.random.Generator) -> list[int] | None:

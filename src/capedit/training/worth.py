@@ -16,18 +16,18 @@ from capedit.metrics import DocumentFrequencies, cider, rouge_l
 from capedit.models.decoding import sigmoid
 from capedit.models.runtime import Floats
 from capedit.models.vocabulary import Vocabulary
-from capedit.training.pairs import Pair
+from capedit.training.pairs import Lesson, Pair
 
 LEAST_DOUBT = 0.01
 """Variance of a decision below which trying its opposite teaches next to nothing."""
 
 
 class Opening(NamedTuple):
-    """A place of a finished caption in which another word might stand, and the caption that it should have become."""
+    """A place of a finished caption in which another word might stand, and the pair that it was made of."""
 
     caption: Sequence[int]
     at: int
-    target: Sequence[int]
+    pair: Pair
 
     def filled(self, word: int) -> list[int]:
         """The caption with this word in the place."""
@@ -35,26 +35,42 @@ class Opening(NamedTuple):
 
 
 class Rewards:
-    """CIDEr-D of captions of training pairs, by the document frequencies of all targets; with ROUGE-L, if asked for."""
+    """CIDEr-D of captions by the document frequencies of all targets; with ROUGE-L, and by more than the target, if
+    asked for."""
 
-    def __init__(self, pairs: Sequence[Pair], vocabulary: Vocabulary, overlap: float = 0.0) -> None:
-        """`overlap` is what ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10)."""
-        self._words, self._overlap = vocabulary.words, overlap
-        self._frequencies = DocumentFrequencies.from_pairs(("", [self._told(pair.target)]) for pair in pairs)
+    def __init__(self, lesson: Lesson, vocabulary: Vocabulary, overlap: float = 0.0, witnesses: float = 0.0) -> None:
+        """`overlap` is what ROUGE-L (0 to 1) counts beside CIDEr-D (0 to 10), `witnesses` what the other right captions
+        of the image count together; the target counts the rest of 1."""
+        self._words, self._overlap, self._witnesses = vocabulary.words, overlap, witnesses
+        self._right = lesson.right
+        self._frequencies = DocumentFrequencies.from_pairs(("", [self._told(pair.target)]) for pair in lesson.pairs)
 
-    def of(self, captions: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Floats:
-        """Of each caption by its target."""
-        found = [(self._told(one), [self._told(other)]) for one, other in zip(captions, targets, strict=True)]
-        rewards = cider(found, self._frequencies)[1]
+    def of(self, captions: Sequence[Sequence[int]], pairs: Sequence[Pair]) -> Floats:
+        """Of each caption by the target of its pair, and by the witnesses of its image."""
+        compared, shares, owners = [], list[float](), list[int]()
+        for owner, (caption, pair) in enumerate(zip(captions, pairs, strict=True)):
+            told = self._told(caption)
+            for reference, share in self._references(pair):
+                compared.append((told, [self._told(reference)]))
+                shares.append(share)
+                owners.append(owner)
+        rewards = cider(compared, self._frequencies)[1]
         if self._overlap:
-            rewards = rewards + self._overlap * rouge_l(found)[1]
-        return rewards.astype(np.float32)
+            rewards = rewards + self._overlap * rouge_l(compared)[1]
+        return np.bincount(owners, rewards * shares, len(captions)).astype(np.float32)
 
     def of_words(self, openings: Sequence[Opening], words: NDArray[np.int64]) -> Floats:
         """Of each of some words (openings, words) in its place."""
         captions = [o.filled(word) for o, row in zip(openings, words.tolist(), strict=True) for word in row]
-        targets = [opening.target for opening in openings for _ in range(words.shape[1])]
-        return self.of(captions, targets).reshape(words.shape)
+        pairs = [opening.pair for opening in openings for _ in range(words.shape[1])]
+        return self.of(captions, pairs).reshape(words.shape)
+
+    def _references(self, pair: Pair) -> list[tuple[Sequence[int], float]]:
+        """What a caption of the pair is compared with, and how much that counts."""
+        others = [caption for caption in self._right.get(pair.image, ()) if caption != pair.target]
+        if not self._witnesses or not others:
+            return [(pair.target, 1.0)]
+        return [(pair.target, 1 - self._witnesses), *((other, self._witnesses / len(others)) for other in others)]
 
     def _told(self, caption: Sequence[int]) -> list[str]:
         return [self._words[word] for word in caption]
