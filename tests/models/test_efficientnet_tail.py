@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
-from capedit.models.efficientnet_tail import GemmTail
+from capedit.models.efficientnet_tail import Tail
 
 
 def cells(maps: torch.Tensor) -> torch.Tensor:
@@ -26,14 +26,14 @@ def network() -> EfficientNetLite:
 def test_the_tail_computes_what_the_convolutions_do(network: EfficientNetLite) -> None:
     pixels = torch.rand(3, 3, 96, 96) * 255
     *maps, last = network.maps(pixels)
-    tail = GemmTail(network, first_stage=4, side=6)
+    tail = Tail(network, first_stage=4)
     torch.testing.assert_close(tail(cells(maps[4])), cells(last), rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
 def test_trained_weights_go_back_into_the_network(network: EfficientNetLite) -> None:
     pixels = torch.rand(2, 3, 96, 96) * 255
-    tail = GemmTail(network, first_stage=5, side=6)
+    tail = Tail(network, first_stage=5)
     for parameter in tail.parameters():
         parameter.mul_(1.1)
     *maps, before = network.maps(pixels)

@@ -8,7 +8,7 @@ from PIL import Image
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
-from capedit.models.efficientnet_tail import GemmTail
+from capedit.models.efficientnet_tail import Tail
 from capedit.training import TrainConfig, fit
 from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words, mirror
 from capedit.training.maps import MapCache, fill_map_cache
@@ -66,10 +66,10 @@ def test_the_encoder_learns_words_it_was_not_told_for_held_out_images(
     words = concept_words(table.captions, 5)
     targets = WordTargets(table, words)
     held_out = [0, 1, 2, 3, 4, 5]
-    model = WordReader(GemmTail(network, first_stage=5, side=2), 1280, targets.mean(range(6, 24)))
+    model = WordReader(Tail(network, first_stage=5), 1280, targets.mean(range(6, 24)))
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     task = CaptionWordsTask(model, maps, targets, held_out)
-    config = TrainConfig(steps=80, batch_size=9, learning_rate=0.005, evaluate_every=10, checkpoint_every=80)
+    config = TrainConfig(steps=120, batch_size=9, learning_rate=0.005, evaluate_every=10, checkpoint_every=120)
     figures = fit(task, config, tmp_path / "run")
     colours_are_worth = 3 * (np.log(3) - 2 / 3 * np.log(2))  # three words, each true of a third of the images
     assert figures["gain"] > 0.5 * colours_are_worth
@@ -85,7 +85,7 @@ def test_half_of_the_images_are_seen_in_a_mirror(
     np.testing.assert_array_equal(mirror(mirror(drawn)), drawn)
 
     targets = WordTargets(table, concept_words(table.captions, 5))
-    model = WordReader(GemmTail(network, first_stage=5, side=2), 1280, targets.mean(range(6, 24)))
+    model = WordReader(Tail(network, first_stage=5), 1280, targets.mean(range(6, 24)))
     task = CaptionWordsTask(model, maps, targets, [0, 1, 2, 3, 4, 5])
     seen, plain = [], torch.from_numpy(maps.batch(np.arange(6, 24)))
     mirrored = torch.from_numpy(mirror(plain.numpy()))

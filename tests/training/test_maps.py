@@ -8,7 +8,7 @@ from PIL import Image
 from capedit.errors import CapeditError
 from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
-from capedit.models.efficientnet_tail import GemmTail
+from capedit.models.efficientnet_tail import Tail
 from capedit.training import maps
 from capedit.vision import GridEncoder
 
@@ -41,7 +41,7 @@ def test_body_and_tail_make_the_whole_network(
     whole = GridEncoder(tmp_path / "whole.onnx", threads=1)
     cache = maps.fill_map_cache(images, body, tmp_path / "maps")
     with torch.no_grad():
-        features = GemmTail(network, first_stage=5, side=4)(torch.from_numpy(cache.batch(np.array([3, 0]))))
+        features = Tail(network, first_stage=5)(torch.from_numpy(cache.batch(np.array([3, 0]))))
     for row, number in enumerate((3, 0)):
         expected = whole.encode([images[number]])[0].features[1:]
         np.testing.assert_allclose(features[row].numpy(), expected, rtol=0.02, atol=0.02)  # float16 on the way

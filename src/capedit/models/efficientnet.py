@@ -122,6 +122,18 @@ class ConvNorm(nn.Module):
         weight = (self.conv.weight.double() * scale[:, None, None, None]).float()
         return weight.detach(), (norm.bias.double() - norm.running_mean.double() * scale).float().detach()
 
+    @torch.no_grad()
+    def unfold(self, weight: Tensor, bias: Tensor) -> None:
+        """Compute just this weight and bias from now on; the batch norm becomes a plain bias."""
+        norm = self.norm
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        self.conv.weight.copy_(weight.view_as(self.conv.weight))
+        norm.running_mean.zero_()
+        norm.running_var.fill_(1 - norm.eps)
+        norm.weight.fill_(1)
+        norm.bias.copy_(bias)
+
 
 class Block(nn.Module):
     """Inverted bottleneck: widen, convolve each channel, project; a shortcut where shapes allow."""
@@ -157,6 +169,14 @@ class EfficientNetLite(nn.Module):
                 width = stage.width
             self.stages.append(blocks)
         self.head = ConvNorm(width, config.dim)
+
+    def layers(self) -> Iterator[ConvNorm]:
+        """All convolutions, in the order in which they are computed."""
+        yield self.stem
+        for stage in self.stages:
+            for block in stage.children():
+                yield from (layer for layer in block.children() if isinstance(layer, ConvNorm))
+        yield self.head
 
     def maps(self, pixels: Tensor) -> Iterator[Tensor]:
         """The map after the stem, after each stage, and after the head, from (B, 3, H, W) pixels in 0..255."""

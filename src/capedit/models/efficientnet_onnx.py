@@ -17,7 +17,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from capedit.models.device import array
+from capedit.errors import CapeditError
+from capedit.models.device import array, tensor
 from capedit.models.efficientnet import (
     LITE_CONFIGS,
     PIXEL_MEAN,
@@ -134,6 +135,21 @@ def export_onnx(
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(model.SerializeToString())
     partial.replace(path)
+
+
+def load_onnx(network: EfficientNetLite, path: Path) -> None:
+    """Fill a network from an encoder file that `export_onnx` wrote; batch norms stay folded."""
+    graph = onnx.load(path).graph
+    values = {weight.name: numpy_helper.to_array(weight) for weight in graph.initializer}
+    values |= {node.output[0]: values[node.input[0]] for node in graph.node if node.input[0] in values}  # casts
+    layers, convolutions = list(network.layers()), [node for node in graph.node if node.op_type == "Conv"]
+    if len(layers) != len(convolutions):
+        raise CapeditError(f"{path}: {len(convolutions)} convolutions, where {network.config.name} has {len(layers)}")
+    for layer, node in zip(layers, convolutions, strict=True):
+        weight, bias = (tensor(values[name].astype(np.float32)) for name in node.input[1:])
+        if weight.shape != layer.conv.weight.shape:
+            raise CapeditError(f"{path}: {node.name} is of another shape than in {network.config.name}")
+        layer.unfold(weight, bias)
 
 
 def build_imagenet_encoder(variant: str, weights: Path, *, resolution: int | None = None) -> Path:

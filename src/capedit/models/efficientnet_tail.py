@@ -1,9 +1,8 @@
-"""The last stages of EfficientNet-Lite as matrix products, for fine-tuning on a CPU.
+"""The last stages of EfficientNet-Lite, for fine-tuning on a CPU, on maps that the frozen body computed once.
 
-Depthwise convolutions are the slowest thing a CPU can be asked to differentiate. But on a 9 x 9 map one is just an
-81 x 81 matrix for each channel, and with maps laid out as (channels, batch, cells) every pointwise convolution is one
-large product. So the tail trains at the speed of matrix multiplication, on maps that the frozen body computed once.
-Batch norms are folded into the weights and stay as they were measured on ImageNet.
+Batch norms are folded into the weights and stay as they were measured on ImageNet. Maps are laid out as (batch, rows,
+columns, channels): a pointwise convolution is one large product then, and a depthwise one is several times cheaper to
+differentiate than in torch's usual order.
 """
 
 from collections.abc import Iterator
@@ -25,37 +24,38 @@ class Pointwise(nn.Module):
         self.activate = layer.activate
 
     def forward(self, x: Tensor) -> Tensor:
-        """(C, B, S) -> (C', B, S)."""
-        y = torch.addmm(self.bias[:, None], self.weight, x.flatten(1)).view(-1, *x.shape[1:])
+        """(B, H, W, C) -> (B, H, W, C')."""
+        y = nn.functional.linear(x, self.weight, self.bias)
         return nn.functional.relu6(y) if self.activate else y
 
 
 class Depthwise(nn.Module):
-    """A folded depthwise convolution over square maps of one size, as a matrix for each channel."""
+    """A folded depthwise convolution."""
 
-    def __init__(self, layer: ConvNorm, side: int) -> None:
+    def __init__(self, layer: ConvNorm) -> None:
         super().__init__()
         weight, bias = layer.folded()
-        self.weight = nn.Parameter(weight.flatten(1))  # (C, K * K)
+        self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(bias)
-        self.spread: Tensor  # (K * K, S_in * S_out): which tap of the kernel joins which two cells
-        self.register_buffer("spread", taps(side, layer.kernel, layer.stride), persistent=False)
-        self.cells = side * side
+        self.kernel, self.stride = layer.kernel, layer.stride
 
     def forward(self, x: Tensor) -> Tensor:
-        """(C, B, S) -> (C, B, S')."""
-        matrices = (self.weight @ self.spread).view(len(self.weight), self.cells, -1)  # (C, S, S')
-        return nn.functional.relu6(torch.baddbmm(self.bias[:, None, None], x, matrices))
+        """(B, H, W, C) -> (B, H', W', C)."""
+        top, bottom = same_padding(x.shape[1], self.kernel, self.stride)
+        left, right = same_padding(x.shape[2], self.kernel, self.stride)
+        padded = nn.functional.pad(x, (0, 0, left, right, top, bottom)).permute(0, 3, 1, 2)
+        y = nn.functional.conv2d(padded, self.weight, self.bias, self.stride, groups=len(self.weight))
+        return nn.functional.relu6(y).permute(0, 2, 3, 1)
 
 
 class TailBlock(nn.Module):
     """An inverted bottleneck."""
 
-    def __init__(self, block: Block, side: int) -> None:
+    def __init__(self, block: Block) -> None:
         super().__init__()
         assert block.expand is not None
         self.expand = Pointwise(block.expand)
-        self.depthwise = Depthwise(block.depthwise, side)
+        self.depthwise = Depthwise(block.depthwise)
         self.project = Pointwise(block.project)
         self.shortcut = block.shortcut
 
@@ -64,26 +64,23 @@ class TailBlock(nn.Module):
         return x + y if self.shortcut else y
 
 
-class GemmTail(nn.Module):
+class Tail(nn.Module):
     """Stages `first_stage` to the end, and the head."""
 
-    def __init__(self, network: EfficientNetLite, first_stage: int, side: int) -> None:
-        """`side` is that of the maps that come in."""
+    def __init__(self, network: EfficientNetLite, first_stage: int) -> None:
         super().__init__()
         self.first_stage = first_stage
-        self.blocks = nn.ModuleList()
-        for block in tail_blocks(network, first_stage):
-            self.blocks.append(TailBlock(block, side))
-            side = -(-side // block.depthwise.stride)
+        self.blocks = nn.ModuleList(TailBlock(block) for block in tail_blocks(network, first_stage))
         self.head = Pointwise(network.head)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """(B, cells, C) -> (B, cells, dim)."""
-        x = maps.permute(2, 0, 1).contiguous()  # (C, B, S)
+        """Square maps (B, cells, C) -> (B, cells, dim)."""
+        side = round(maps.shape[1] ** 0.5)
+        x = maps.unflatten(1, (side, side))
         for block in self.blocks:
             x = block(x)
         features: Tensor = self.head(x)
-        return features.permute(1, 2, 0)
+        return features.flatten(1, 2)
 
     @torch.no_grad()
     def write_back(self, network: EfficientNetLite) -> None:
@@ -96,8 +93,8 @@ class GemmTail(nn.Module):
                 (block.depthwise, trained.depthwise),
                 (block.project, trained.project),
             ):
-                unfold(layer, weights.weight, weights.bias)
-        unfold(network.head, self.head.weight, self.head.bias)
+                layer.unfold(weights.weight, weights.bias)
+        network.head.unfold(self.head.weight, self.head.bias)
 
 
 def tail_blocks(network: EfficientNetLite, first_stage: int) -> Iterator[Block]:
@@ -105,30 +102,3 @@ def tail_blocks(network: EfficientNetLite, first_stage: int) -> Iterator[Block]:
         for block in stage.children():
             assert isinstance(block, Block)
             yield block
-
-
-def unfold(layer: ConvNorm, weight: Tensor, bias: Tensor) -> None:
-    """Make a layer compute just this weight and bias."""
-    layer.conv.weight.copy_(weight.view_as(layer.conv.weight))
-    norm = layer.norm
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    norm.running_mean.zero_()
-    norm.running_var.fill_(1 - norm.eps)
-    norm.weight.fill_(1)
-    norm.bias.copy_(bias)
-
-
-def taps(side: int, kernel: int, stride: int) -> Tensor:
-    """(K * K, side^2 * out^2) of zeros and ones."""
-    out = -(-side // stride)
-    before, _ = same_padding(side, kernel, stride)
-    spread = torch.zeros(kernel, kernel, side, side, out, out)
-    for row in range(kernel):
-        for column in range(kernel):
-            for y in range(out):
-                for x in range(out):
-                    source_y, source_x = y * stride + row - before, x * stride + column - before
-                    if 0 <= source_y < side and 0 <= source_x < side:
-                        spread[row, column, source_y, source_x, y, x] = 1
-    return spread.reshape(kernel * kernel, -1)

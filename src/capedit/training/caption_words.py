@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.device import tensor
-from capedit.models.efficientnet_tail import GemmTail
+from capedit.models.efficientnet_tail import Tail
 from capedit.training.maps import MapCache
 from capedit.training.task import LossTerm
 
@@ -74,7 +74,7 @@ class WordTargets:
 class WordReader(nn.Module):
     """The trainable tail of the encoder, and a linear concept head on the whole-image token (the mean of cells)."""
 
-    def __init__(self, tail: GemmTail, dim: int, prior: Tensor) -> None:
+    def __init__(self, tail: Tail, dim: int, prior: Tensor) -> None:
         super().__init__()
         self.tail = tail
         self.score = nn.Linear(dim, len(prior))

@@ -13,7 +13,7 @@ from capedit.models.concept_files import ConceptTable
 from capedit.models.device import CPU, placed, tensor, working_on
 from capedit.models.efficientnet import EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
-from capedit.models.efficientnet_tail import GemmTail
+from capedit.models.efficientnet_tail import Tail
 from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
@@ -21,6 +21,9 @@ from capedit.training.loop import Progress, fit
 from capedit.training.maps import fill_map_cache
 from capedit.vision import GridEncoder
 from capedit.vision.grid import area_pooling
+
+ENCODER, CONCEPTS = "encoder.onnx", "concepts.safetensors"
+"""What comes out, in the folder of a trained encoder."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,15 @@ def train_encoder(
     out: Path,
     *,
     recipe: EncoderRecipe | None = None,
+    start: ConceptTable | None = None,
     maps: Path | None = None,
     workers: int = 2,
     report: Callable[[int], None] = lambda done: None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, float]:
     """Fine-tune the last stages of `network` on the captions of `table`; returns the figures on held-out images.
+
+    With `start`, the concept head of an encoder that was trained before, words and all, is trained further.
 
     `out` gets `encoder.onnx`, `concepts.safetensors` and `figures.json`. `maps` is where the frozen stages' maps are
     kept (about 70 KB an image; default `out/maps`). Called again, it goes on where it was.
@@ -64,14 +70,15 @@ def train_encoder(
         export_onnx(network, body, name="body", stages=recipe.frozen_stages)
     pictures = [picture(image) for image in table.image_ids.tolist()]
     cache = fill_map_cache(pictures, GridEncoder(body, threads=1), maps or out / "maps", workers=workers, report=report)
-    words = concept_words(table.captions, recipe.words)
+    words = concept_words(table.captions, recipe.words) if start is None else list(start.words)
     targets = WordTargets(table, words)
     held_out = np.sort(np.random.default_rng(config.seed).choice(len(table), recipe.held_out, replace=False))
     prior = targets.mean(np.setdiff1d(np.arange(len(table)), held_out).tolist())
     torch.manual_seed(config.seed)
-    side = round(cache.batch(np.zeros(1, np.int64)).shape[1] ** 0.5)
     with working_on(CPU):  # the same start on every device
-        model = WordReader(GemmTail(network, recipe.frozen_stages, side), network.config.dim, prior)
+        model = WordReader(Tail(network, recipe.frozen_stages), network.config.dim, prior)
+        if start is not None:
+            model.score.load_state_dict({"weight": start.weight, "bias": start.bias})
     placed(model)
     task = CaptionWordsTask(model, cache, targets, held_out.tolist(), recipe.tail_rate)
     fit(task, config, out / "run", watch=watch)
@@ -79,12 +86,12 @@ def train_encoder(
     best = load_checkpoint(out / "run" / "best.safetensors")
     load_into(model, best.tensors, out / "run" / "best.safetensors")
     model.tail.write_back(network)
-    encoder = out / "encoder.onnx"
+    encoder = out / ENCODER
     final_side = round(model.tail(tensor(cache.batch(np.zeros(1, np.int64)))).shape[1] ** 0.5)
     export_onnx(network, encoder, name="capedit", weight_type=np.float16, pooling=area_pooling(final_side, recipe.grid))
     score = model.score
     ConceptTable(tuple(words), GridEncoder(encoder).hash, score.weight, score.bias, torch.logit(prior, eps=1e-5)).save(
-        out / "concepts.safetensors"
+        out / CONCEPTS
     )
     figures: dict[str, float] = best.state["figures"]
     (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
