@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -55,23 +56,36 @@ RECIPE = {
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
+    return made_files(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def sung(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same files, and a chorus of two trained on them: read it, or take a copy."""
+    folder = made_files(tmp_path_factory.mktemp("sung"))
+    (folder / "recipe.json").write_text(json.dumps(RECIPE | {"voices": 2}))
+    assert run(*arguments(folder)) == 0
+    return folder
+
+
+def made_files(folder: Path) -> Path:
     pairs = made_pairs(24)
-    made_store(tmp_path / "store", pairs)
+    made_store(folder / "store", pairs)
     for name, chosen in (("train", pairs), ("val", pairs[:6])):
         records = [
             {"image_id": int(image), "Ref-Cap": " ".join(r), "GT-Cap": " ".join(t), "sample_id": number}
             for number, (image, r, t) in enumerate(chosen)
         ]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (tmp_path / "captions.jsonl").write_text(
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (folder / "captions.jsonl").write_text(
         "".join(json.dumps({"image_id": int(image), "caption": " ".join(t)}) + "\n" for image, _, t in pairs)
     )
     torch.manual_seed(0)
     ConceptTable(
         tuple(WORDS[2:10]), MeanColours.hash, torch.randn(8, DIM), torch.zeros(8), torch.full((8,), -2.0)
-    ).save(tmp_path / "concepts.safetensors")
-    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE))
-    return tmp_path
+    ).save(folder / "concepts.safetensors")
+    (folder / "recipe.json").write_text(json.dumps(RECIPE))
+    return folder
 
 
 def arguments(folder: Path, out: str = "run") -> list[str]:
@@ -107,20 +121,18 @@ def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.Capture
     assert editor.edit(torch.zeros(20, 20, 3, dtype=torch.uint8).numpy(), "A dog on the sofa.").source
 
 
-def test_the_last_stage_makes_every_voice(files: Path) -> None:
-    (files / "recipe.json").write_text(json.dumps(RECIPE | {"voices": 2}))
-    assert run(*arguments(files)) == 0
+def test_the_last_stage_makes_every_voice(sung: Path) -> None:
     seeds = [
-        json.loads((files / "run" / name / "config.json").read_text())["train"]["seed"] for name in ("edits", "edits-2")
+        json.loads((sung / "run" / name / "config.json").read_text())["train"]["seed"] for name in ("edits", "edits-2")
     ]
     assert seeds == [0, 1]
-    one, other = load_chorus(files / "run/weights.safetensors").voices
+    one, other = load_chorus(sung / "run/weights.safetensors").voices
     assert one.grounding is other.grounding
     assert not torch.equal(one.words.bias, other.words.bias)
-    assert Bundle.load(files / "run/model").card["voices"] == 2
-    networks = {path: path.read_bytes() for path in (files / "run/model").glob("*.onnx")}
+    assert Bundle.load(sung / "run/model").card["voices"] == 2
+    networks = {path: path.read_bytes() for path in (sung / "run/model").glob("*.onnx")}
     assert len(networks) == 2
-    assert run(*arguments(files)) == 0  # all is done: nothing is trained again
+    assert run(*arguments(sung)) == 0  # all is done: nothing is trained again
     assert networks == {path: path.read_bytes() for path in networks}
 
 
@@ -132,10 +144,11 @@ def test_a_recipe_without_a_voice_or_a_stage_is_refused(tmp_path: Path, change: 
 
 
 @pytest.mark.parametrize("bits", ["torch", "fp32", "int8"])
-def test_a_trained_model_is_trained_further(files: Path, bits: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trained_model_is_trained_further(
+    sung: Path, tmp_path: Path, bits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From its weights or, as with the bundled model, from its ONNX files."""
-    (files / "recipe.json").write_text(json.dumps(RECIPE | {"voices": 2}))
-    assert run(*arguments(files)) == 0
+    files = copytree(sung, tmp_path / "files")
     begun = files / "run/model"
     if bits != "torch":
         begun = files / bits
@@ -158,12 +171,11 @@ def test_a_trained_model_is_trained_further(files: Path, bits: str, capsys: pyte
     assert (knobs.rounds, knobs.keep_bias) == (2, 0.5)  # the model's own, but for what the recipe says
 
 
-def test_only_one_stage_trains_a_model_further(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*arguments(files)) == 0
-    told = arguments(files, "further")
+def test_only_one_stage_trains_a_model_further(sung: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = arguments(sung, "further")
     at = told.index("--concepts")
     del told[at : at + 2]
-    assert run(*told, "--start", str(files / "run/model")) == 1
+    assert run(*told, "--start", str(sung / "run/model")) == 1
     assert "in one stage, not 2" in capsys.readouterr().err
 
 

@@ -4,6 +4,8 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
+PANELS_A_ROW = 4
+
 
 class Curves:
     """A long table (step, name, value); resuming drops what a killed run wrote past its last checkpoint."""
@@ -32,16 +34,28 @@ def read_curves(path: Path) -> list[tuple[int, str, float]]:
 
 
 def plot_curves(source: Path, target: Path) -> None:
-    """One panel a figure, steps along the bottom."""
+    """One panel a figure, steps along the bottom; what was measured once has no curve."""
     from matplotlib.figure import Figure
 
     curves: dict[str, list[tuple[int, float]]] = {}
     for step, name, value in read_curves(source):
         curves.setdefault(name, []).append((step, value))
-    figure = Figure(figsize=(4 * len(curves), 3), layout="constrained")
-    for axes, (name, points) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves.items(), strict=True):
+    drawn = {name: points for name, points in curves.items() if len(points) > 1}
+    if not drawn:
+        return
+    columns = min(len(drawn), PANELS_A_ROW)
+    rows = -(-len(drawn) // columns)
+    figure = Figure(figsize=(4 * columns, 3 * rows))
+    figure.subplots_adjust(  # fixed, in inches: finding margins takes longer than drawing
+        left=0.6 / (4 * columns),
+        right=1 - 0.2 / (4 * columns),
+        bottom=0.5 / (3 * rows),
+        top=1 - 0.35 / (3 * rows),
+        wspace=0.25,
+        hspace=0.4,
+    )
+    for number, (name, points) in enumerate(drawn.items(), start=1):
+        axes = figure.add_subplot(rows, columns, number, title=name, xlabel="step")
         axes.plot(*zip(*points, strict=True))
-        axes.set_title(name)
-        axes.set_xlabel("step")
         axes.grid(alpha=0.3)
-    figure.savefig(target, dpi=120)
+    figure.savefig(target, dpi=100)

@@ -59,8 +59,8 @@ def fit(
     """Train, or go on training, and return the figures of the best evaluation.
 
     `out` gets `config.json`, `last.safetensors` (to resume from), `best.safetensors` (weights alone, by the task's
-    metric), `curves.csv` and `curves.png`. Calling it again on the same folder resumes; the result is the same, bit
-    for bit, as if it had never stopped.
+    metric), `curves.csv` and, of what was measured more than once, `curves.png`. Calling it again on the same folder
+    resumes; the result is the same, bit for bit, as if it had never stopped.
     """
     require(config.precision)
     workers = workers or Workers()
