@@ -32,9 +32,9 @@ from tests.editing.tiny import tiny_config
 from tests.training import made, test_tiger
 from tests.training.pretend_device import PRETEND, There
 
-CONFIG = TrainConfig(steps=4, batch_size=6, learning_rate=0.01, evaluate_every=4, checkpoint_every=2, average=0.9)
+CONFIG = TrainConfig(steps=4, batch_size=4, learning_rate=0.01, evaluate_every=4, checkpoint_every=2, average=0.9)
 Figures = dict[str, float]
-PAIRS = made.made_pairs(6)
+PAIRS = made.made_pairs(4)
 WRITERS = ("updn", "updn-e", "mn", "etn")
 TIGERS = {
     "published": TigerTraining(),
@@ -93,7 +93,7 @@ def train_system(name: str) -> Callable[[Path], Figures]:
 def train_tiger(name: str) -> Callable[[Path], Figures]:
     def trial(out: Path) -> Figures:
         out.mkdir(parents=True)
-        task, exam = test_tiger.made_task(out, TIGERS[name], 8)
+        task, exam = test_tiger.made_task(out, TIGERS[name], 4)
         figures = train(task, out / "run")
         save_tiger(task.model, out / "weights.safetensors")
         loaded = load_tiger(out / "weights.safetensors")
@@ -104,8 +104,8 @@ def train_tiger(name: str) -> Callable[[Path], Figures]:
 
 def ground(out: Path) -> Figures:
     out.mkdir(parents=True)
-    task, exam = test_tiger.made_task(out, TIGERS["ours"], 8)
-    pairs, store = test_tiger.made_pairs(8), test_tiger.made_store(out / "store", [])
+    task, exam = test_tiger.made_task(out, TIGERS["ours"], 4)
+    pairs, store = test_tiger.made_pairs(4), test_tiger.made_store(out / "store", [])
     lesson = Lesson.of(pairs, [(image, right) for image, _, right in pairs], test_tiger.VOCABULARY)
     grounding = GroundingTask(task.model.grounding, test_tiger.VOCABULARY, lesson, store, exam.questions)
     return train(grounding, out / "run")
@@ -123,7 +123,7 @@ def editors_of_the_paper(out: Path) -> Figures:
 def elsewhere_than_the_default(out: Path) -> Figures:
     """A model serves from a thread whose default device is another, and is exported from wherever it is."""
     out.mkdir(parents=True)
-    task, exam = test_tiger.made_task(out, TIGERS["ours"], 8)
+    task, exam = test_tiger.made_task(out, TIGERS["ours"], 4)
     assert isinstance(task.model.match_fit, There) == (torch.get_default_device() == PRETEND)
     with working_on(torch.device("cpu")):
         figures = exam(TorchModules(task.model.eval(), test_tiger.VOCABULARY))
@@ -139,7 +139,7 @@ def forgotten(out: Path) -> Figures:
 
 def not_read_back(out: Path) -> Figures:
     with patch("capedit.models.tiger_torch.array", lambda tensor: tensor.numpy()):
-        return train(test_tiger.made_task(out, TIGERS["published"], 8)[0], out / "run")
+        return train(test_tiger.made_task(out, TIGERS["published"], 4)[0], out / "run")
 
 
 TRIALS: dict[str, Callable[[Path], Figures]] = {

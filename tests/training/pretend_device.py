@@ -5,13 +5,12 @@ in one thing: there, a tensor may be indexed by one of the CPU. To be imported b
 for that is when torch counts its devices.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import return_and_correct_aliasing
-from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 _setup_privateuseone_for_python_backend("pretend")
@@ -48,16 +47,36 @@ class There(Tensor):
     ) -> Any:
         kwargs = kwargs or {}
         if func not in _MOVES:
-            _refuse_strangers(func, [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)])
+            _refuse_strangers(func, list(_tensors([args, *kwargs.values()])))
         to = kwargs.get("device")
-        inner_args, inner_kwargs = tree_map_only(There, lambda tensor: tensor.held, (args, kwargs))
+        inner_args = _replaced(args, There, _held)
+        inner_kwargs = {name: _replaced(value, There, _held) for name, value in kwargs.items()}
         if to is not None:
             inner_kwargs["device"] = torch.device("cpu")
         result = func(*inner_args, **inner_kwargs)
         stays = isinstance(args[0], There) if func is torch.ops.aten.copy_.default else True
         if not stays or (to is not None and torch.device(to).type == "cpu"):
             return result
-        return return_and_correct_aliasing(func, args, kwargs, tree_map_only(Tensor, There, result))
+        return return_and_correct_aliasing(func, args, kwargs, _replaced(result, Tensor, There))
+
+
+def _held(tensor: There) -> Tensor:
+    return tensor.held
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
+
+
+def _replaced(value: Any, kind: type, replace: Callable[[Any], Any]) -> Any:
+    """Tensors of one kind replaced, in lists too. (torch's own walk over trees takes most of a trial's time.)"""
+    if isinstance(value, kind):
+        return replace(value)
+    return type(value)(_replaced(part, kind, replace) for part in value) if isinstance(value, list | tuple) else value
 
 
 def _refuse_strangers(func: Any, tensors: Sequence[Tensor]) -> None:
