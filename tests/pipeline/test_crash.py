@@ -18,7 +18,7 @@ SCENARIOS = [
     ("sidecar", "folder", "sidecar", "out", 0),
     ("sidecar in place", "folder", "sidecar", None, 0),
 ]
-TRIALS = 3
+TRIALS = 2
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[name for name, *_ in SCENARIOS])

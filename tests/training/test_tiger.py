@@ -77,7 +77,7 @@ def made_task(folder: Path, training: TigerTraining = OURS, count: int = 32) -> 
 @pytest.mark.parametrize("training", [TigerTraining(), OURS], ids=["published", "ours"])
 def test_overfits_32_instances(tmp_path: Path, training: TigerTraining) -> None:
     task, _ = made_task(tmp_path, training)
-    config = TrainConfig(steps=220, batch_size=32, learning_rate=0.01, evaluate_every=220, checkpoint_every=220)
+    config = TrainConfig(steps=170, batch_size=32, learning_rate=0.01, evaluate_every=170, checkpoint_every=170)
     fit(task, config, tmp_path / "run")
     figures = task.evaluate()
     assert figures["CIDEr-D"] > 950  # of 1000
