@@ -2,9 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Python compiles what is imported, when it is; pip would compile all that is installed first, in three times the time.
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
-INSTALL := $(PIP) install --no-compile
 # The CPU build of torch; any looser request pulls in gigabytes of GPU packages.
 TORCH  := torch==2.13.0
 
@@ -17,16 +15,16 @@ help:  ## show this list
 # Two stamps: the core install (what a user gets) and everything that development needs.
 $(VENV)/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e .
+	$(PIP) install -e .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(INSTALL) $(TORCH)
-	$(INSTALL) -e '.[train,spice,dev]'
+	$(PIP) install $(TORCH)
+	$(PIP) install -e '.[train,spice,dev]'
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.core
-	$(INSTALL) -e '.[demo]'
+	$(PIP) install -e '.[demo]'
 	touch $@
 
 demo: $(VENV)/.demo  ## edit captions of real photographs

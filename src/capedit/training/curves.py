@@ -45,15 +45,10 @@ def plot_curves(source: Path, target: Path) -> None:
         return
     columns = min(len(drawn), PANELS_A_ROW)
     rows = -(-len(drawn) // columns)
-    figure = Figure(figsize=(4 * columns, 3 * rows))
-    figure.subplots_adjust(  # fixed, in inches: finding margins takes longer than drawing
-        left=0.6 / (4 * columns),
-        right=1 - 0.2 / (4 * columns),
-        bottom=0.5 / (3 * rows),
-        top=1 - 0.35 / (3 * rows),
-        wspace=0.25,
-        hspace=0.4,
-    )
+    width, height = 4 * columns, 3 * rows
+    figure = Figure(figsize=(width, height))
+    margins = {"left": 0.6 / width, "right": 1 - 0.2 / width, "bottom": 0.5 / height, "top": 1 - 0.35 / height}
+    figure.subplots_adjust(**margins, wspace=0.25, hspace=0.4)  # fixed: finding margins takes longer than drawing
     for number, (name, points) in enumerate(drawn.items(), start=1):
         axes = figure.add_subplot(rows, columns, number, title=name, xlabel="step")
         axes.plot(*zip(*points, strict=True))
