@@ -1,12 +1,14 @@
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from PIL import Image
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.errors import CapeditError
+from capedit.models.bits import Bits
 from capedit.models.concept_files import ConceptTable
 from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx, load_onnx
@@ -60,15 +62,18 @@ def test_an_encoder_is_trained_and_then_trained_further(picture: Path) -> None:
     assert all(map(torch.equal, again.stages[3].parameters(), untouched))
 
 
-def test_an_encoder_file_is_read_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bits", Bits)
+def test_an_encoder_file_is_read_back(bits: Bits, tmp_path: Path) -> None:
     network, again = made_network(), made_network()
     for layer in network.layers():
         torch.nn.init.normal_(layer.norm.bias, std=0.1)
         torch.nn.init.uniform_(layer.norm.running_var, 0.5, 2)  # type: ignore[arg-type]
-    export_onnx(network, tmp_path / "encoder.onnx", name="made", resolution=64, weight_type=np.float16)
+    export_onnx(network, tmp_path / "encoder.onnx", name="made", resolution=64, bits=bits)
     load_onnx(again, tmp_path / "encoder.onnx")
-    pixels = torch.rand(2, 3, 64, 64) * 255
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    session = onnxruntime.InferenceSession(tmp_path / "encoder.onnx", providers=["CPUExecutionProvider"])
+    seen = torch.from_numpy(session.run(None, {"pixels": pixels})[0]).permute(0, 3, 1, 2)
     with torch.no_grad():
-        torch.testing.assert_close(again(pixels), network(pixels), rtol=0.02, atol=0.02)  # 16 bits on the way
+        torch.testing.assert_close(again(torch.from_numpy(pixels).permute(0, 3, 1, 2)), seen, rtol=1e-3, atol=1e-3)
     with pytest.raises(CapeditError, match="lite2 has"):
         load_onnx(made_network("lite2"), tmp_path / "encoder.onnx")

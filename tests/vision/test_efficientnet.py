@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from capedit.models.bits import Bits
 from capedit.models.efficientnet import (
     LITE_CONFIGS,
     ConvNorm,
@@ -80,15 +81,18 @@ def test_onnx_at_an_odd_resolution(network: EfficientNetLite, tmp_path: Path) ->
     np.testing.assert_allclose(run_onnx(tmp_path / "odd.onnx", pixels), run_torch(network, pixels), atol=1e-4)
 
 
-def test_half_precision_weights_halve_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bits", "size", "error"), [(Bits.FLOAT16, 0.6, 0.01), (Bits.INT8, 0.4, 0.02)])
+def test_fewer_bits_make_a_smaller_file_that_sees_the_same(
+    bits: Bits, size: float, error: float, tmp_path: Path
+) -> None:
     torch.manual_seed(0)
     wide = EfficientNetLite(LiteConfig("wide", 32, (Stage(3, 2, 6, 64, 2),), stem_width=32, dim=256)).eval()
     export_onnx(wide, tmp_path / "full.onnx", name="wide")
-    export_onnx(wide, tmp_path / "half.onnx", name="wide", weight_type=np.float16)
-    full, half = (tmp_path / name for name in ("full.onnx", "half.onnx"))
-    assert half.stat().st_size < 0.6 * full.stat().st_size
+    export_onnx(wide, tmp_path / "few.onnx", name="wide", bits=bits)
+    full, few = (tmp_path / name for name in ("full.onnx", "few.onnx"))
+    assert few.stat().st_size < size * full.stat().st_size
     exact = run_onnx(full, PIXELS[:, :32, :32])
-    np.testing.assert_allclose(run_onnx(half, PIXELS[:, :32, :32]), exact, atol=0.01 * float(exact.max()))
+    np.testing.assert_allclose(run_onnx(few, PIXELS[:, :32, :32]), exact, atol=error * float(exact.max()))
 
 
 def published_state(network: EfficientNetLite) -> dict[str, Tensor]:

@@ -30,6 +30,7 @@ from capedit.models.efficientnet import (
     read_published_weights,
     same_padding,
 )
+from capedit.models.onnx_precision import Bits, shrink, stored_values
 from capedit.paths import cache_dir
 
 OPSET = 17
@@ -38,22 +39,13 @@ OPSET = 17
 class _Graph:
     """Nodes and weights gathered while walking the network; `x` is the name of the value last produced."""
 
-    def __init__(self, weight_type: type[np.floating]) -> None:
+    def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
-        self.weight_type = weight_type
 
     def constant(self, name: str, value: NDArray[np.generic]) -> str:
         self.weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
-
-    def weight(self, name: str, value: NDArray[np.float32]) -> str:
-        """A float32 weight, stored as `weight_type`; the runtime folds the cast away when it loads the file."""
-        if self.weight_type is np.float32:
-            return self.constant(name, value)
-        return self.node(
-            "Cast", [self.constant(f"{name}.stored", value.astype(self.weight_type))], to=TensorProto.FLOAT
-        )
 
     def node(self, kind: str, inputs: list[str], **attributes: Any) -> str:
         output = f"{kind.lower()}_{len(self.nodes)}"
@@ -67,7 +59,7 @@ class _Graph:
         before, after = same_padding(size, layer.kernel, layer.stride)
         x = self.node(
             "Conv",
-            [x, self.weight(name, array(weight)), self.constant(f"{name}.bias", array(bias))],
+            [x, self.constant(name, array(weight)), self.constant(f"{name}.bias", array(bias))],
             kernel_shape=[layer.kernel, layer.kernel],
             strides=[layer.stride, layer.stride],
             pads=[before, before, after, after],
@@ -84,17 +76,18 @@ def export_onnx(
     *,
     name: str,
     resolution: int | None = None,
-    weight_type: type[np.floating] = np.float32,
+    bits: Bits = Bits.FLOAT32,
     stages: int | None = None,
     pooling: NDArray[np.float32] | None = None,
 ) -> None:
     """Write the network's final map as an ONNX file; `name` is what the encoder will be called.
 
+    Weights are stored in `bits`, and computed with in 32.
     With `stages`, the network ends after so many: its body, for training the rest on maps computed once. With `pooling`
     (n, side of the map), rows and columns of the map are pooled to n each.
     """
     side = resolution or network.config.resolution
-    graph = _Graph(weight_type)
+    graph = _Graph()
     graph.constant("zero", np.array(0.0, np.float32))
     graph.constant("six", np.array(6.0, np.float32))
     x = graph.node("Cast", ["pixels"], to=TensorProto.FLOAT)
@@ -134,19 +127,19 @@ def export_onnx(
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(model.SerializeToString())
+    shrink(partial, bits)
     partial.replace(path)
 
 
 def load_onnx(network: EfficientNetLite, path: Path) -> None:
     """Fill a network from an encoder file that `export_onnx` wrote; batch norms stay folded."""
     graph = onnx.load(path).graph
-    values = {weight.name: numpy_helper.to_array(weight) for weight in graph.initializer}
-    values |= {node.output[0]: values[node.input[0]] for node in graph.node if node.input[0] in values}  # casts
+    values = stored_values(graph)
     layers, convolutions = list(network.layers()), [node for node in graph.node if node.op_type == "Conv"]
     if len(layers) != len(convolutions):
         raise CapeditError(f"{path}: {len(convolutions)} convolutions, where {network.config.name} has {len(layers)}")
     for layer, node in zip(layers, convolutions, strict=True):
-        weight, bias = (tensor(values[name].astype(np.float32)) for name in node.input[1:])
+        weight, bias = (tensor(values[name]) for name in node.input[1:])
         if weight.shape != layer.conv.weight.shape:
             raise CapeditError(f"{path}: {node.name} is of another shape than in {network.config.name}")
         layer.unfold(weight, bias)

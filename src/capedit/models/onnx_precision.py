@@ -49,7 +49,7 @@ def _store_tables_in_8_bits(graph: onnx.GraphProto) -> None:
     turned = list[onnx.NodeProto]()
     for tensor in [each for each in _large(graph) if _is_table(each, graph)]:
         table, name = numpy_helper.to_array(tensor), tensor.name
-        _replace_in_8_bits(graph, tensor, axis=1)
+        _replace_in_8_bits(graph, tensor, (1,))
         for twin in [each for each in _large(graph) if tuple(each.dims) == table.T.shape]:
             if np.array_equal(numpy_helper.to_array(twin), table.T):
                 graph.initializer.remove(twin)
@@ -74,29 +74,31 @@ def _looked_up(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 def _store_matrices_in_8_bits(graph: onnx.GraphProto) -> None:
-    """Matrices of products, with a scale for each output."""
+    """Matrices of products and kernels of convolutions, with a scale for each output."""
     widened = list[onnx.NodeProto]()
     for tensor in _large(graph):
-        axes = {_summed_axis(node, tensor.name) for node in graph.node if tensor.name in node.input}
-        if len(axes) == 1 and (axis := axes.pop()) is not None:
+        found = {_summed(node, tensor) for node in graph.node if tensor.name in node.input}
+        if len(found) == 1 and (axes := found.pop()):
             name = tensor.name
-            _replace_in_8_bits(graph, tensor, axis)
+            _replace_in_8_bits(graph, tensor, axes)
             widened += _widening(name, name)
     _put_first(graph, widened)
 
 
-def _summed_axis(node: onnx.NodeProto, name: str) -> int | None:
-    """The axis of a product's matrix over which it sums; None if this is no such matrix."""
-    if node.op_type not in ("MatMul", "Gemm") or node.input[1] != name:
-        return None
+def _summed(node: onnx.NodeProto, tensor: onnx.TensorProto) -> tuple[int, ...]:
+    """The axes of a product's matrix, or of a convolution's kernels, over which it sums; none if this is no such."""
+    if node.op_type not in ("MatMul", "Gemm", "Conv") or node.input[1] != tensor.name:
+        return ()
+    if node.op_type == "Conv":
+        return tuple(range(1, len(tensor.dims)))
     turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-    return 1 if turned else 0
+    return (1,) if turned else (0,)
 
 
-def _replace_in_8_bits(graph: onnx.GraphProto, tensor: onnx.TensorProto, axis: int) -> None:
-    """Numbers and scales in a tensor's stead; all numbers along the axis share a scale."""
+def _replace_in_8_bits(graph: onnx.GraphProto, tensor: onnx.TensorProto, axes: tuple[int, ...]) -> None:
+    """Numbers and scales in a tensor's stead; all numbers along the axes share a scale."""
     values: Values = numpy_helper.to_array(tensor)
-    scales = np.maximum(np.abs(values).max(axis, keepdims=True), 1e-8).astype(np.float32) / 127
+    scales = np.maximum(np.abs(values).max(axes, keepdims=True), 1e-8).astype(np.float32) / 127
     numbers = np.round(values / scales).astype(np.int8)
     name = tensor.name
     graph.initializer.remove(tensor)
@@ -111,6 +113,18 @@ def _widening(stored: str, name: str) -> list[onnx.NodeProto]:
         helper.make_node("Cast", [f"{stored}.numbers"], [f"{name}.wide"], to=TensorProto.FLOAT),
         helper.make_node("Mul", [f"{name}.wide", f"{stored}.scales"], [name]),
     ]
+
+
+def stored_values(graph: onnx.GraphProto) -> dict[str, Values]:
+    """What `shrink` stored in fewer bits, and all else that is stored, in 32 bits under the names it is used by."""
+    values = {each.name: numpy_helper.to_array(each).astype(np.float32) for each in graph.initializer}
+    for node in graph.node:
+        if all(name in values for name in node.input):
+            if node.op_type == "Cast":
+                values[node.output[0]] = values[node.input[0]]
+            elif node.op_type == "Mul":
+                values[node.output[0]] = values[node.input[0]] * values[node.input[1]]
+    return values
 
 
 def _put_first(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:

@@ -14,6 +14,7 @@ from capedit.models.device import CPU, placed, tensor, working_on
 from capedit.models.efficientnet import EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import Tail
+from capedit.models.onnx_precision import Bits
 from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
@@ -88,7 +89,7 @@ def train_encoder(
     model.tail.write_back(network)
     encoder = out / ENCODER
     final_side = round(model.tail(tensor(cache.batch(np.zeros(1, np.int64)))).shape[1] ** 0.5)
-    export_onnx(network, encoder, name="capedit", weight_type=np.float16, pooling=area_pooling(final_side, recipe.grid))
+    export_onnx(network, encoder, name="capedit", bits=Bits.FLOAT16, pooling=area_pooling(final_side, recipe.grid))
     score = model.score
     ConceptTable(tuple(words), GridEncoder(encoder).hash, score.weight, score.bias, torch.logit(prior, eps=1e-5)).save(
         out / CONCEPTS
