@@ -34,6 +34,18 @@ def test_words_that_are_too_sure_get_a_temperature() -> None:
     assert found.shift == 0
 
 
+def test_the_likeliest_word_is_right_as_often_as_it_says_whatever_the_others_do() -> None:
+    rng = np.random.default_rng(3)
+    logits = np.concatenate([rng.normal(0, 3, (4000, 30)), np.full((4000, 300), -12.0)], 1)
+    weights = np.exp(logits - logits.max(1, keepdims=True))
+    weights /= weights.sum(1, keepdims=True)
+    drawn = np.array([rng.choice(330, p=row) for row in weights])
+    truth = np.where(rng.random(4000) < 0.2, rng.integers(30, 330, 4000), drawn)  # words that it never thinks of
+    scaled = logits / fit_scale(logits, truth).temperature
+    stated = np.exp(scaled.max(1)) / np.exp(scaled).sum(1)
+    assert stated.mean() == pytest.approx((logits.argmax(1) == truth).mean(), abs=0.02)
+
+
 def test_a_model_that_knows_nothing_is_no_cause_for_alarm() -> None:
     found = fit_scale(np.array([3.0, -3.0, 3.0, -3.0]), np.array([0, 1, 0, 1]))
     assert np.isfinite(found.shift)

@@ -2,7 +2,8 @@
 
 All three modules are asked at gold states (wrong captions and right ones alike), where the right answer is known. A
 scale changes how sure the model says it is, never what it prefers: knobs act on logits as they are. A yes or no gets a
-temperature and a shift (Platt), a choice of words a temperature alone.
+temperature and a shift (Platt), a choice of words a temperature alone, by which the likeliest is right as often as it
+says.
 """
 
 from collections.abc import Sequence
@@ -108,7 +109,10 @@ def fit_line(logits: Floats, truth: NDArray[np.int64]) -> Scale:
 
 
 def fit_temperature(logits: Floats, truth: NDArray[np.int64]) -> float:
-    """The temperature of least loss, by golden section over its logarithm."""
+    """The temperature at which the likeliest word is right as often as it says; by golden section over its logarithm.
+
+    Of least loss for that one question, which is what users are told; rarer words would pull it elsewhere.
+    """
     low, high, ratio = -np.log(HOTTEST), np.log(HOTTEST), (5**0.5 - 1) / 2
     for _ in range(40):
         first, second = high - ratio * (high - low), low + ratio * (high - low)
@@ -204,10 +208,8 @@ def _words(modules: Modules, seen: Seen, samples: Sequence[Sample]) -> tuple[Flo
 
 
 def _loss(logits: Floats, truth: NDArray[np.int64], temperature: float) -> float:
-    scaled = logits / temperature
-    top = scaled.max(1, keepdims=True)
-    total = np.log(np.exp(scaled - top).sum(1)) + top[:, 0]
-    return float(np.mean(total - scaled[np.arange(len(truth)), truth]))
+    stated = np.clip(_of_likeliest(logits / temperature), TINY, 1 - TINY)
+    return float(-np.mean(np.log(np.where(logits.argmax(1) == truth, stated, 1 - stated))))
 
 
 def _reliability(logits: Floats, truth: NDArray[np.int64], scale: Scale) -> Reliability:
@@ -215,6 +217,10 @@ def _reliability(logits: Floats, truth: NDArray[np.int64], scale: Scale) -> Reli
     scaled = logits / scale.temperature + scale.shift
     if scaled.ndim == 1:
         return Reliability.of(sigmoid(scaled.astype(np.float32)).astype(np.float64), truth == 1)
-    weights = np.exp(scaled - scaled.max(1, keepdims=True))
-    best = scaled.argmax(1)
-    return Reliability.of(weights.max(1) / weights.sum(1), best == truth)
+    return Reliability.of(_of_likeliest(scaled), scaled.argmax(1) == truth)
+
+
+def _of_likeliest(logits: Floats) -> Floats:
+    """The probability of the likeliest of some words (N, V) -> (N,)."""
+    likeliest: Floats = 1 / np.exp(logits - logits.max(1, keepdims=True)).sum(1)
+    return likeliest
