@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+# pip would compile on one core; left to the first import it might never be kept (PYTHONDONTWRITEBYTECODE).
+COMPILE := $(BIN)/python -m compileall -qq -j 0
 # The CPU build of torch; any looser request pulls in gigabytes of GPU packages.
 TORCH  := torch==2.13.0
 
@@ -12,19 +14,18 @@ TORCH  := torch==2.13.0
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-# Two stamps: the core install (what a user gets) and everything that development needs.
-$(VENV)/.core: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -e .
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Two stamps: what a user gets, with photographs to try it on, and everything that development needs.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) install --no-compile -e '.[demo]'
+	-$(COMPILE) $(VENV)/lib
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.core
-	$(PIP) install $(TORCH)
-	$(PIP) install -e '.[train,spice,dev]'
-	touch $@
-
-$(VENV)/.demo: $(VENV)/.core
-	$(PIP) install -e '.[demo]'
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) install --no-compile $(TORCH) -e '.[train,spice,dev]'
+	-$(COMPILE) $(VENV)/lib
 	touch $@
 
 demo: $(VENV)/.demo  ## edit captions of real photographs
@@ -38,6 +39,7 @@ chromium:
 	|| echo "no Chromium, and none could be installed: the pages will not be tested"
 
 test: $(VENV)/.dev lint chromium  ## lint, types and all tests
+	$(COMPILE) src tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev  ## ruff and mypy --strict
