@@ -37,12 +37,12 @@ def load(path: Path, threads: int) -> tuple[Modules, Knobs, Calibration]:
         return load_modules(bundle, Runtime.ONNX, threads), bundle.knobs, bundle.calibration
     import torch
 
-    from capedit.models.tiger_files import load_chorus
+    from capedit.models.tiger_files import load_tiger
     from capedit.models.tiger_torch import TorchModules
 
     torch.set_num_threads(threads)
     vocabulary = Vocabulary.load(path.with_name("vocabulary.json"))
-    return TorchModules(load_chorus(path), vocabulary), Knobs(), Calibration()
+    return TorchModules(load_tiger(path), vocabulary), Knobs(), Calibration()
 
 
 def show(name: str, marks: dict[str, float]) -> None:

@@ -8,6 +8,7 @@ from capedit.editing import Bundle, CaptionError, Editor
 from capedit.editing.editor import Runtime, load_modules
 from capedit.edits import Op
 from capedit.errors import CapeditError
+from capedit.models.concepts import ConceptConfig
 from capedit.models.onnx_precision import Bits
 from tests.editing.tiny import MeanColours, tiny_config, tiny_editor, write_tiny_model
 
@@ -109,7 +110,14 @@ def test_smaller_files_see_nearly_the_same(tmp_path: Path, editor: Editor, bits:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"shared": False}, {"matching": False}, {"concepts": None, "shared": False}, {"grounding": None}]
+    "changes",
+    [
+        {"shared": False},
+        {"matching": False},
+        {"concepts": None, "shared": False},
+        {"grounding": None},
+        {"concepts": ConceptConfig(words=8, shown=3, layers=1)},
+    ],
 )
 def test_every_shape_exports_and_agrees_with_torch(tmp_path: Path, changes: dict[str, object]) -> None:
     bundle = Bundle.load(write_tiny_model(tmp_path, tiny_config(**changes)))

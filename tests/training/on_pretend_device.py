@@ -16,6 +16,7 @@ from unittest.mock import patch
 import torch
 
 from capedit.experiments.reproduce.tigers import TigerEditor, combined
+from capedit.models.concepts import ConceptConfig, ConceptHead
 from capedit.models.device import working_on
 from capedit.models.systems import SYSTEMS, load_system, save_system
 from capedit.models.tiger import Tiger
@@ -23,12 +24,13 @@ from capedit.models.tiger_files import load_tiger, save_tiger
 from capedit.models.tiger_onnx import export_tiger
 from capedit.models.tiger_torch import TorchModules
 from capedit.training import TrainConfig, fit
+from capedit.training.concepts import ConceptTask
 from capedit.training.grounding import GroundingTask
-from capedit.training.pairs import Lesson
+from capedit.training.pairs import Lesson, Pair
 from capedit.training.systems import SystemExamination
 from capedit.training.task import Task
 from capedit.training.tiger import TigerTraining
-from tests.editing.tiny import tiny_config
+from tests.editing.tiny import DIM, tiny_config
 from tests.training import made, test_tiger
 from tests.training.pretend_device import PRETEND, There
 
@@ -108,7 +110,11 @@ def ground(out: Path) -> Figures:
     pairs, store = test_tiger.made_pairs(4), test_tiger.made_store(out / "store", [])
     lesson = Lesson.of(pairs, [(image, right) for image, _, right in pairs], test_tiger.VOCABULARY)
     grounding = GroundingTask(task.model.grounding, test_tiger.VOCABULARY, lesson, store, exam.questions)
-    return train(grounding, out / "run")
+    examined = [Pair(image, [], test_tiger.VOCABULARY.encode(right)) for image, _, right in pairs]
+    torch.manual_seed(0)
+    head = ConceptHead(DIM, ConceptConfig(words=8, shown=3, layers=1))
+    concepts = ConceptTask(head, task.model.concept_words, lesson, store, examined)
+    return {**train(concepts, out / "concepts"), **train(grounding, out / "run")}
 
 
 def editors_of_the_paper(out: Path) -> Figures:

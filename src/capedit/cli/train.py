@@ -84,9 +84,10 @@ def train(
         begun = None
         if start is not None:
             begun, knobs = _begin(start, store)
-            recipe = recipe.continued(len(begun.model.voices), asdict(knobs))
-        steps_of = {"grounding": recipe.grounding.steps} if recipe.grounding else {}
-        steps_of |= {stage.name: stage.train.steps for stage in (*recipe.lessons, *recipe.rehearsals)}
+            recipe = recipe.continued(asdict(knobs))
+        before = {"concepts": recipe.concepts, "grounding": recipe.grounding}
+        steps_of = {name: config.steps for name, config in before.items() if config is not None}
+        steps_of |= {run.name: run.train.steps for stage in recipe.stages for run in stage.runs}
         bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
 
         def watch(stage: str, step: Progress) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 from capedit.editing.bundle import FORMAT, Bundle
 from capedit.errors import CapeditError
 from capedit.models.accounting import parameters
-from capedit.models.chorus import Chorus
 from capedit.models.decoding import Calibration, Knobs
 from capedit.models.onnx_precision import Bits, shrink
 from capedit.models.tiger import Tiger
-from capedit.models.tiger_files import load_chorus, save_tiger
+from capedit.models.tiger_files import load_tiger, save_tiger
 from capedit.models.tiger_onnx import export_tiger
 from capedit.models.vocabulary import Vocabulary
 
@@ -32,7 +31,7 @@ class Description:
 
 
 def export_bundle(
-    model: Tiger | Chorus,
+    model: Tiger,
     vocabulary: Vocabulary,
     description: Description,
     folder: Path,
@@ -59,19 +58,19 @@ def reexport(source: Path, folder: Path, bits: Bits) -> Bundle:
         raise CapeditError(f"{bundle.folder}: has no {weights.name}, which networks are exported from")
     if folder.is_dir() and any(folder.iterdir()):
         raise CapeditError(f"{folder}: is not empty")
-    model = load_chorus(weights)
+    model = load_tiger(weights)
     description = Description(bundle.name, bundle.encoder, bundle.knobs, bundle.calibration)
     known = _facts(model, description, bits)
     card = {name: value for name, value in bundle.card.items() if name not in known}
     return export_bundle(model, bundle.vocabulary, replace(description, card=card), folder, bits=bits)
 
 
-def write_description(model: Tiger | Chorus, description: Description, folder: Path, bits: Bits) -> None:
+def write_description(model: Tiger, description: Description, folder: Path, bits: Bits) -> None:
     told = {**_facts(model, description, bits), **description.card}
     (folder / "model.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _facts(model: Tiger | Chorus, description: Description, bits: Bits) -> dict[str, Any]:
+def _facts(model: Tiger, description: Description, bits: Bits) -> dict[str, Any]:
     """What an editor needs to know of a model, beside its card."""
     knobs = asdict(description.knobs)
     return {
@@ -85,5 +84,4 @@ def _facts(model: Tiger | Chorus, description: Description, bits: Bits) -> dict[
         "knobs": {**knobs, "protected": sorted(knobs["protected"])},
         "calibration": asdict(description.calibration),
         "shape": asdict(model.config),
-        "voices": len(Chorus.of(model).voices),
     }

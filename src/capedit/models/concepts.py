@@ -1,7 +1,8 @@
 """The concept channel: which words an image speaks for, and three ways to tell the editor.
 
 It stands in for the image-text alignment that the published model gets from pre-training on millions of captions. A
-linear head on the whole-image token scores every concept word. The editor sees (1) for each caption token the evidence
+linear head on the whole-image token scores every concept word, and what the cells say together may correct that. The
+editor sees (1) for each caption token the evidence
 for its word, (2) the most likely words as further tokens of the vision stream, (3) a bias on the words it may insert.
 """
 
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from capedit.models.layers import NORM_EPS, TransformerLayer
 from capedit.models.vilbert import TextInput, VilbertConfig, VisionInput
 
 START_SCALE = 0.03
 """The hints start small, or they drown the word embeddings."""
 EVIDENCE = 3
 """Numbers that an image has for a word; see `evidence_of`."""
+CONTEXT_WIDTH, CONTEXT_HEADS, CONTEXT_INNER = 256, 4, 512
 LOCAL_SCALE = 4.0
 """Scores of single cells spread more widely than those of their mean."""
 
@@ -28,20 +31,23 @@ class ConceptConfig:
     """How many concept words there are."""
     shown: int = 16
     """How many of the likeliest become tokens."""
+    layers: int = 0
+    """Attention layers over the visual tokens whose outcome corrects the scores of the whole image; 0: none."""
 
 
 class ConceptHead(nn.Module):
     """Visual tokens -> a logit for each concept word; the prior is the logit without any image.
 
-    The head was trained on the whole image, which is the mean of its cells. As it is linear, its score of a cell says
-    what that cell speaks for.
+    The linear scores were trained on the whole image, which is the mean of its cells. So the score of a cell says what
+    that cell speaks for.
     """
 
-    def __init__(self, feature_width: int, words: int) -> None:
+    def __init__(self, feature_width: int, config: ConceptConfig) -> None:
         super().__init__()
-        self.score = nn.Linear(feature_width, words)
+        self.score = nn.Linear(feature_width, config.words)
+        self.context = ConceptContext(feature_width, config) if config.layers else None
         self.prior: Tensor
-        self.register_buffer("prior", torch.zeros(words))
+        self.register_buffer("prior", torch.zeros(config.words))
 
     @torch.no_grad()
     def load(self, weight: Tensor, bias: Tensor, prior: Tensor) -> None:
@@ -53,8 +59,42 @@ class ConceptHead(nn.Module):
     def forward(self, vision: VisionInput) -> Tensor:
         """(B, 2, C): the logits of the whole image, and the best of any one token."""
         logits: Tensor = self.score(vision.features)
-        seen = logits if vision.mask is None else logits.masked_fill(~vision.mask.unsqueeze(-1), -torch.inf)
-        return torch.stack([logits[:, 0], seen.amax(1)], 1)
+        whole, best = logits[:, 0], _best(logits, vision.mask)
+        if self.context is not None:
+            whole = self.context(whole, best, vision)
+        return torch.stack([whole, best], 1)
+
+
+class ConceptContext(nn.Module):
+    """Visual tokens look at each other; what they say together corrects the scores of the whole image."""
+
+    def __init__(self, feature_width: int, config: ConceptConfig) -> None:
+        super().__init__()
+        width = CONTEXT_WIDTH
+        self.feature = nn.Linear(feature_width, width)
+        self.location = nn.Linear(5, width)
+        self.norm = nn.LayerNorm(width, eps=NORM_EPS)
+        self.layers = nn.ModuleList(
+            TransformerLayer(width, CONTEXT_HEADS, CONTEXT_INNER, 0.0) for _ in range(config.layers)
+        )
+        self.correct = nn.Linear(2 * width, config.words)
+        self.trust = nn.Parameter(torch.tensor([1.0, 0.0]))  # in the whole image, and in its best token
+        for parameter in self.correct.parameters():
+            nn.init.zeros_(parameter)  # it starts as the linear scores are
+
+    def forward(self, whole: Tensor, best: Tensor, vision: VisionInput) -> Tensor:
+        """Scores of the whole image and of the best token (B, C) -> those of the whole, corrected."""
+        y: Tensor = self.norm(self.feature(vision.features) + self.location(vision.locations))
+        for layer in self.layers:
+            y = layer(y, vision.mask)
+        correction: Tensor = self.correct(torch.cat([y[:, 0], _best(y, vision.mask)], -1))
+        return self.trust[0] * whole + self.trust[1] * best + correction
+
+
+def _best(values: Tensor, mask: Tensor | None) -> Tensor:
+    """The greatest value of any token that is there, (B, V, D) -> (B, D)."""
+    seen = values if mask is None else values.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+    return seen.amax(1)
 
 
 class ConceptHints(nn.Module):

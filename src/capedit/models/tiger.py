@@ -98,7 +98,7 @@ class Tiger(nn.Module):
         if config.concepts is not None:
             if concept_tokens is None:
                 concept_tokens = torch.arange(config.concepts.words)
-            self.concepts = ConceptHead(encoder.feature_width, config.concepts.words)
+            self.concepts = ConceptHead(encoder.feature_width, config.concepts)
             self.concept_words = ConceptWords(concept_tokens, encoder.vocabulary)
             self.hints = nn.ModuleDict({name: ConceptHints(config.concepts, encoder) for name in trunks})
             self.word_bias = ConceptBias()
@@ -109,25 +109,18 @@ class Tiger(nn.Module):
 
     def see(self, vision: VisionInput) -> "TigerSight":
         """All of the images that no caption changes; captions and rounds share it."""
-        concepts, cells = self.look(vision)
-        views, mask = self.views(vision, concepts)
-        return TigerSight(views, mask, concepts, cells)
-
-    def look(self, vision: VisionInput) -> tuple[Tensor | None, Tensor | None]:
-        """What the evidence needs to know of the images: concept logits (B, 2, C), the grounding's cells (B, V, S)."""
-        concepts = None if self.config.concepts is None else self.concepts(vision)
-        return concepts, None if self.config.grounding is None else self.grounding.cells(vision)
-
-    def views(self, vision: VisionInput, concepts: Tensor | None) -> Sight:
-        """What each encoder sees in the images, side by side (B, encoders, …)."""
-        evidence = None if concepts is None else evidence_of(concepts, self.concepts.prior)
+        evidence, concepts = None, None
+        if self.config.concepts is not None:
+            concepts = self.concepts(vision)
+            evidence = evidence_of(concepts, self.concepts.prior)
         sights = []
         for name in self.encoders:
             encoder, shown = self._encoder(name), None
             if evidence is not None and concepts is not None:
                 shown = self._hints(name).shown(evidence, concepts, self.concept_words, encoder.embed_text.word)
             sights.append(encoder.see(vision, shown))
-        return Sight(torch.stack([sight.view for sight in sights], 1), sights[0].mask)
+        cells = None if self.config.grounding is None else self.grounding.cells(vision)
+        return TigerSight(torch.stack([sight.view for sight in sights], 1), sights[0].mask, concepts, cells)
 
     def delete(self, text: TextInput, sight: "TigerSight") -> tuple[Tensor, Tensor | None]:
         """Logits of KEEP and DELETE (B, T, 2), and of caption and image belonging together (B,)."""

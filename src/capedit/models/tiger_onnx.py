@@ -1,19 +1,16 @@
 """TIger as ONNX files: `see.onnx` for images, and one `read` graph for each encoder.
 
 A shared encoder serves all three modules from one file: which of them is asked for comes in as a number, and the heads
-that are not wanted cost next to nothing. So the weights are stored once. All voices of a chorus are in the same files.
+that are not wanted cost next to nothing. So the weights are stored once.
 """
 
 import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from capedit.models.chorus import Chorus, mean
 from capedit.models.device import CPU, working_on
-from capedit.models.grounding import Evidence
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.weight_names import name_weights
@@ -26,34 +23,25 @@ READ_OUTPUTS = ("delete", "add", "match", "words", "support")
 
 
 class _See(nn.Module):
-    def __init__(self, chorus: Chorus) -> None:
+    def __init__(self, tiger: Tiger) -> None:
         super().__init__()
-        self.chorus = chorus
+        self.tiger = tiger
 
     def forward(self, features: Tensor, boxes: Tensor, there: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        sight = self.chorus.see(VisionInput(features, boxes, there))
+        sight = self.tiger.see(VisionInput(features, boxes, there))
         assert sight.mask is not None
         nothing = features.new_zeros(features.shape[0], 2, 0)
         concepts, cells = (nothing if part is None else part for part in (sight.concepts, sight.cells))
         return sight.views, sight.mask, concepts, cells
 
 
-class _Said(NamedTuple):
-    """What one voice says of captions; of what it is not asked, zeros."""
-
-    delete: Tensor
-    add: Tensor
-    match: Tensor
-    words: Tensor
-
-
 class _Read(nn.Module):
-    """One encoder of every voice with the heads of all modules that use it; the outputs of the others are zeros."""
+    """One encoder with the heads of all modules that use it; the outputs of the others are zeros."""
 
-    def __init__(self, chorus: Chorus, trunk: str) -> None:
+    def __init__(self, tiger: Tiger, trunk: str) -> None:
         super().__init__()
-        self.chorus, self.trunk = chorus, trunk
-        self.serves = set(Module) if chorus.config.shared else {Module(trunk)}
+        self.tiger, self.trunk = tiger, trunk
+        self.serves = set(Module) if tiger.config.shared else {Module(trunk)}
 
     def forward(
         self,
@@ -67,51 +55,41 @@ class _Read(nn.Module):
         rows: Tensor,
         columns: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        config = self.chorus.config
+        model = self.tiger
         sight = TigerSight(
             views,
             mask,
-            None if config.concepts is None else concepts,
-            None if config.grounding is None else cells,
+            None if model.config.concepts is None else concepts,
+            None if model.config.grounding is None else cells,
         )
         text = TextInput(ids, there)
-        grounds = self.chorus.ground(text, sight)
-        said = [self._said(voice, text, part, grounds, role, rows, columns) for voice, part in self.chorus.parts(sight)]
-        delete, add, match, words = (mean(opinions) for opinions in zip(*said, strict=True))
-        similarity = ids.new_zeros(ids.shape[0]).float() if grounds is None else grounds.similarity
-        return delete, add, match, words, similarity
-
-    def _said(
-        self,
-        voice: Tiger,
-        text: TextInput,
-        sight: TigerSight,
-        grounds: Evidence | None,
-        role: Tensor,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> _Said:
-        x = voice.read(self.trunk, None if voice.role is None else voice.role(role), text, sight, grounds)
+        vector, grounds = None if model.role is None else model.role(role), model.ground(text, sight)
+        x = model.read(self.trunk, vector, text, sight, grounds)
         nothing = x.new_zeros(x.shape[0])
-        match = voice.matching(x, grounds) if Module.DELETE in self.serves else None
-        words = voice.words_at(x, sight, rows, columns) if Module.INSERT in self.serves else x.new_zeros(0, 0)
-        delete, add = (self._tags(voice, module, x, nothing) for module in (Module.DELETE, Module.ADD))
-        return _Said(delete, add, nothing if match is None else match, words)
+        match = model.matching(x, grounds) if Module.DELETE in self.serves else None
+        words = model.words_at(x, sight, rows, columns) if Module.INSERT in self.serves else x.new_zeros(0, 0)
+        return (
+            self._tags(Module.DELETE, x, nothing),
+            self._tags(Module.ADD, x, nothing),
+            nothing if match is None else match,
+            words,
+            nothing if grounds is None else grounds.similarity,
+        )
 
-    def _tags(self, voice: Tiger, module: Module, x: Tensor, nothing: Tensor) -> Tensor:
+    def _tags(self, module: Module, x: Tensor, nothing: Tensor) -> Tensor:
         if module not in self.serves:
             return nothing
-        tags: Tensor = voice.taggers[module.value](x)
+        tags: Tensor = self.tiger.taggers[module.value](x)
         return tags[..., 1] - tags[..., 0]
 
 
-def export_tiger(model: Tiger | Chorus, folder: Path) -> list[Path]:
+def export_tiger(model: Tiger, folder: Path) -> list[Path]:
     """Write the networks of a model into a folder; returns the files. The model is on the CPU afterwards."""
     with working_on(CPU):  # the files would name any other device
-        return _export_all(Chorus.of(model).cpu().eval(), folder)
+        return _export_all(model.cpu().eval(), folder)
 
 
-def _export_all(model: Chorus, folder: Path) -> list[Path]:
+def _export_all(model: Tiger, folder: Path) -> list[Path]:
     encoder = model.config.encoder
     features, boxes = torch.randn(2, 5, encoder.feature_width), torch.rand(2, 5, 5)
     see, there = _See(model), torch.ones(2, 5, dtype=torch.bool)
@@ -140,7 +118,7 @@ def _export_all(model: Chorus, folder: Path) -> list[Path]:
     }
     ids, text_there = torch.tensor([[2, 5, 6, 3], [2, 7, 3, 0]]), torch.tensor([[True] * 4, [True] * 3 + [False]])
     place = torch.tensor([1])
-    for trunk in model.first.encoders:
+    for trunk in model.encoders:
         files.append(folder / f"read-{trunk}.onnx")
         inputs = (ids, text_there, views, mask, concepts, cells, torch.tensor(0), place * 0, place)
         _export(_Read(model, trunk), inputs, files[-1], READ_INPUTS, READ_OUTPUTS, axes)

@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from capedit.models.chorus import Chorus
 from capedit.models.device import array, tensor
 from capedit.models.runtime import Floats, Images, Ints, Seen, Text
 from capedit.models.tiger import Tiger, TigerSight
@@ -17,9 +16,9 @@ from capedit.models.vocabulary import Vocabulary
 
 
 class TorchModules:
-    """A TIger, or a chorus of them, behind the face that decoding knows."""
+    """A TIger behind the face that decoding knows."""
 
-    def __init__(self, model: Tiger | Chorus, vocabulary: Vocabulary) -> None:
+    def __init__(self, model: Tiger, vocabulary: Vocabulary) -> None:
         self.model, self.vocabulary = model, vocabulary
 
     @property

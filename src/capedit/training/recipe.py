@@ -17,13 +17,30 @@ RECIPES = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of the loop; it starts from the best weights of the stage before."""
+    """One run of the loop, or several; it starts from what the stage before ended with."""
 
     name: str
     captions: bool
     """Whether examples are plain captions (pre-training), and not edits."""
     train: TrainConfig
     tiger: TigerTraining
+    branches: int = 1
+    """How often the stage is run, each time from the same start with another seed."""
+    taken: float = 1.0
+    """How far the model goes from where the stage started to the mean of its branches: 0.5 is half of the way."""
+
+    def __post_init__(self) -> None:
+        if self.branches < 1 or not 0 < self.taken <= 1:
+            raise ValueError(f"stage {self.name}: at least one branch, and a part of it that is taken (0 to 1)")
+
+    @property
+    def runs(self) -> tuple["Stage", ...]:
+        """The branches, each a stage of its own."""
+        others = (
+            replace(self, name=f"{self.name}-{branch}", train=replace(self.train, seed=self.train.seed + branch - 1))
+            for branch in range(2, self.branches + 1)
+        )
+        return (self, *others)
 
 
 @dataclass(frozen=True)
@@ -40,8 +57,8 @@ class Recipe:
     stages: tuple[Stage, ...]
     grounding: TrainConfig | None = None
     """How the grounding is trained before all stages, if the shape has one."""
-    voices: int = 1
-    """How often the last stage is run, each time from the same start with another seed; the results form a chorus."""
+    concepts: TrainConfig | None = None
+    """How the layers of the concept channel are trained before all stages, if the shape has some (`concept_layers`)."""
 
     @classmethod
     def load(cls, name: str | Path) -> "Recipe":
@@ -58,41 +75,24 @@ class Recipe:
                     bool(stage.get("captions")),
                     TrainConfig(**stage["train"]),
                     config_of(stage["tiger"]),
+                    stage.get("branches", 1),
+                    stage.get("taken", 1.0),
                 )
                 for stage in told["stages"]
             )
-            grounding = TrainConfig(**told["grounding"]) if "grounding" in told else None
-            voices = int(told.get("voices", 1))
-            if not stages or voices < 1:
-                raise ValueError("it needs a stage and a voice")
-            return cls(
-                told["name"], told.get("min_count", 1), told.get("shape"), told["knobs"], stages, grounding, voices
+            grounding, concepts = (
+                TrainConfig(**told[name]) if name in told else None for name in ("grounding", "concepts")
             )
+            if not stages:
+                raise ValueError("it needs a stage")
+            shape = told.get("shape")
+            return cls(told["name"], told.get("min_count", 1), shape, told["knobs"], stages, grounding, concepts)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
 
-    @property
-    def lessons(self) -> tuple[Stage, ...]:
-        """The stages that all voices have in common."""
-        return self.stages[:-1]
-
-    @property
-    def rehearsals(self) -> tuple[Stage, ...]:
-        """The last stage, once for each voice."""
-        last = self.stages[-1]
-        others = (
-            replace(last, name=f"{last.name}-{voice}", train=replace(last.train, seed=last.train.seed + voice - 1))
-            for voice in range(2, self.voices + 1)
-        )
-        return (last, *others)
-
-    def continued(self, voices: int, knobs: Mapping[str, Any]) -> "Recipe":
-        """The recipe for a model that is trained already, has so many voices, and is used in this way."""
-        if self.lessons:
-            raise CapeditError(
-                f"recipe {self.name}: a trained model is trained further in one stage, not {len(self.stages)}"
-            )
-        return replace(self, voices=voices, knobs={**knobs, **self.knobs})
+    def continued(self, knobs: Mapping[str, Any]) -> "Recipe":
+        """The recipe for a model that is trained already, and is used in this way."""
+        return replace(self, knobs={**knobs, **self.knobs})
 
     def shortened(self, steps: int | None) -> "Recipe":
         """The recipe with so many steps in every stage, for a try."""
@@ -105,7 +105,9 @@ class Recipe:
     def _trained(self, **changes: Any) -> "Recipe":
         """With these changes to how every stage is trained."""
         stages = tuple(replace(stage, train=replace(stage.train, **changes)) for stage in self.stages)
-        return replace(self, stages=stages, grounding=self.grounding and replace(self.grounding, **changes))
+        before = (self.grounding, self.concepts)
+        grounding, concepts = (each and replace(each, **changes) for each in before)
+        return replace(self, stages=stages, grounding=grounding, concepts=concepts)
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""
@@ -113,8 +115,8 @@ class Recipe:
             raise CapeditError(f"recipe {self.name}: goes on from a trained model, so say which one (--start)")
         encoder = {**self.shape["encoder"], "vocabulary": vocabulary, "feature_width": feature_width}
         told = {**self.shape, "encoder": encoder}
-        shown = told.pop("concepts_shown", 0)
-        told["concepts"] = {"words": concepts, "shown": shown} if concepts and shown else None
+        shown, layers = told.pop("concepts_shown", 0), told.pop("concept_layers", 0)
+        told["concepts"] = {"words": concepts, "shown": shown, "layers": layers} if concepts and shown else None
         if self.grounding is not None:
             told["grounding"] = {"vocabulary": vocabulary, "feature_width": feature_width, **told["grounding"]}
         return read_config(told)

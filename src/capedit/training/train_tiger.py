@@ -1,30 +1,33 @@
-"""Train TIger from a recipe: setup -> main -> fit, stage after stage, and the last stage once for each voice."""
+"""Train TIger from a recipe: setup -> main -> fit, stage after stage."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor, nn
 
 from capedit.errors import CapeditError
-from capedit.models.chorus import Chorus
 from capedit.models.concept_files import ConceptTable
 from capedit.models.decoding import Knobs
 from capedit.models.device import CPU, placed, working_on
+from capedit.models.mean_weights import mean_weights
 from capedit.models.tiger import Tiger
 from capedit.models.tiger_files import save_tiger
 from capedit.models.vocabulary import Vocabulary
 from capedit.training.checkpoint import load_checkpoint, load_into
+from capedit.training.concepts import ConceptTask
 from capedit.training.config import TrainConfig
 from capedit.training.distributed import Workers
 from capedit.training.examination import Examination, Question
 from capedit.training.grounding import GroundingTask
 from capedit.training.loop import Progress, fit
 from capedit.training.material import Material
-from capedit.training.pairs import Lesson
+from capedit.training.pairs import Lesson, Pair
 from capedit.training.recipe import Recipe, Stage
 from capedit.training.tiger import TigerTask
 from capedit.vision import FeatureStore
@@ -48,7 +51,7 @@ class Setup:
 class Trained:
     """What came out, and all the questions to examine it by."""
 
-    model: Chorus
+    model: Tiger
     vocabulary: Vocabulary
     examination: Examination
 
@@ -56,7 +59,7 @@ class Trained:
 class Start(NamedTuple):
     """A trained model to go on from."""
 
-    model: Chorus
+    model: Tiger
     vocabulary: Vocabulary
 
 
@@ -74,8 +77,8 @@ def train_tiger(
 ) -> "Trained":
     """Train, or go on training. Each stage has its folder in `out`; the finished weights are beside them.
 
-    With a `start`, its shape, words and evidence stay as they are, and every voice of it passes the one stage of the
-    recipe (`Recipe.continued`).
+    With a `start`, its shape, words and evidence stay as they are, and it passes the stages of the recipe
+    (`Recipe.continued`).
     """
     ready = setup(recipe, material, questions, store, concepts, start)
     leads = workers is None or workers.leads
@@ -84,21 +87,16 @@ def train_tiger(
         ready.vocabulary.save(out / "vocabulary.json")
         described = {**asdict(recipe), "examined on": len(ready.examination.questions)}
         (out / "recipe.json").write_text(json.dumps(described, indent=2, default=list) + "\n", encoding="utf-8")
-    if recipe.grounding is not None and start is None:
-        ground(ready, recipe.grounding, out / "grounding", workers, lambda progress: watch("grounding", progress))
-
-    def run(stage: Stage, model: Tiger) -> Tiger:
-        told = replace(ready, model=model)
-        main(told, stage, out / stage.name, workers, lambda progress: watch(stage.name, progress))
-        return model
-
-    for stage in recipe.lessons:
-        run(stage, ready.model)
-    begun = [ready.model] * recipe.voices if start is None else start.model.voices
-    model = Chorus([run(stage, deepcopy(voice)) for stage, voice in zip(recipe.rehearsals, begun, strict=True)])
+    if start is None:
+        if recipe.concepts is not None and ready.model.config.concepts is not None:
+            learn_concepts(ready, recipe.concepts, out / "concepts", workers, partial(watch, "concepts"))
+        if recipe.grounding is not None:
+            ground(ready, recipe.grounding, out / "grounding", workers, partial(watch, "grounding"))
+    for stage in recipe.stages:
+        pass_stage(ready, stage, out, workers, watch)
     if leads:
-        save_tiger(model, out / "weights.safetensors")
-    return Trained(model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
+        save_tiger(ready.model, out / "weights.safetensors")
+    return Trained(ready.model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
 
 
 def setup(
@@ -120,7 +118,7 @@ def setup(
     chosen = questions[:: max(1, len(questions) // EXAMINED)]
     examination = Examination(chosen, store, Knobs(**recipe.knobs))
     if start is not None:
-        return Setup(placed(start.model.first), start.vocabulary, material, store, examination)
+        return Setup(placed(start.model), start.vocabulary, material, store, examination)
     captions = [caption for _, caption in material.right]
     captions += [caption for _, source, target in material.edits for caption in (source, target)]
     vocabulary = Vocabulary.from_captions(captions, recipe.min_count)
@@ -144,8 +142,34 @@ def ground(
     model = ready.model.grounding
     task = GroundingTask(model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
     fit(task, config, out, workers=workers, watch=watch)
-    best = out / "best.safetensors"
-    load_into(model, load_checkpoint(best).tensors, best)
+    load_best(model, out)
+
+
+def learn_concepts(
+    ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
+) -> None:
+    """Likewise: what the cells of an image say together of its words."""
+    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
+    head, questions = ready.model.concepts, ready.examination.questions
+    targets = [Pair(asked.image, [], ready.vocabulary.encode(asked.target)) for asked in questions]
+    task = ConceptTask(head, ready.model.concept_words, lesson, ready.store, targets)
+    fit(task, config, out, workers=workers, watch=watch)
+    load_best(head, out)
+
+
+def pass_stage(
+    ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[str, Progress], None]
+) -> None:
+    """All branches of a stage: afterwards the model is as far as `Stage.taken` says on the way to their mean.
+
+    What a branch learned by chance points another way in each of them, and the mean of weights has less of it.
+    """
+    begun, ends = deepcopy(ready.model.state_dict()), list[Mapping[str, Tensor]]()
+    for run in stage.runs:
+        ready.model.load_state_dict(begun)
+        main(ready, run, out / run.name, workers, partial(watch, run.name))
+        ends.append(deepcopy(ready.model.state_dict()))
+    ready.model.load_state_dict(mean_weights([begun, *ends], [1 - stage.taken, *[stage.taken / len(ends)] * len(ends)]))
 
 
 def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[Progress], None]) -> None:
@@ -154,5 +178,10 @@ def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: 
     lesson = Lesson.of(edits, ready.material.right, ready.vocabulary)
     task = TigerTask(ready.model, ready.vocabulary, lesson, ready.store, stage.tiger, ready.examination)
     fit(task, stage.train, out, workers=workers, watch=watch)
+    load_best(ready.model, out)
+
+
+def load_best(model: nn.Module, out: Path) -> None:
+    """Give a model the best weights of a run."""
     best = out / "best.safetensors"
-    load_into(ready.model, load_checkpoint(best).tensors, best)
+    load_into(model, load_checkpoint(best).tensors, best)

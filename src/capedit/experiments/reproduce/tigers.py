@@ -8,7 +8,6 @@ import numpy as np
 
 from capedit.errors import CapeditError
 from capedit.experiments.reproduce.scale import Scale
-from capedit.models.chorus import Chorus
 from capedit.models.decoding import Breaks, Calibration, Knobs, decode
 from capedit.models.device import array
 from capedit.models.runtime import Images, Modules
@@ -104,7 +103,7 @@ class TigerEditor:
         self.modules, self._knobs, self._calibration, self._breaks = modules, knobs, calibration, breaks
 
     @classmethod
-    def published(cls, model: Tiger | Chorus, vocabulary: Vocabulary, rounds: int) -> "TigerEditor":
+    def published(cls, model: Tiger, vocabulary: Vocabulary, rounds: int) -> "TigerEditor":
         return cls(TorchModules(model, vocabulary), knobs(rounds))
 
     def edit(self, vision: VisionInput, captions: Sequence[Sequence[str]]) -> list[Outcome]:
