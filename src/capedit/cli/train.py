@@ -87,7 +87,7 @@ def train(
             recipe = recipe.continued(asdict(knobs))
         before = {"concepts": recipe.concepts, "grounding": recipe.grounding}
         steps_of = {name: config.steps for name, config in before.items() if config is not None}
-        steps_of |= {run.name: run.train.steps for stage in recipe.stages for run in stage.runs}
+        steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
         bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
 
         def watch(stage: str, step: Progress) -> None:

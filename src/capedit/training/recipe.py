@@ -17,30 +17,19 @@ RECIPES = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of the loop, or several; it starts from what the stage before ended with."""
+    """One run of the loop; it starts from what the stage before left."""
 
     name: str
     captions: bool
     """Whether examples are plain captions (pre-training), and not edits."""
     train: TrainConfig
     tiger: TigerTraining
-    branches: int = 1
-    """How often the stage is run, each time from the same start with another seed."""
     taken: float = 1.0
-    """How far the model goes from where the stage started to the mean of its branches: 0.5 is half of the way."""
+    """How far the model goes from where the stage started to where it ended; half of the way is their mean."""
 
     def __post_init__(self) -> None:
-        if self.branches < 1 or not 0 < self.taken <= 1:
-            raise ValueError(f"stage {self.name}: at least one branch, and a part of it that is taken (0 to 1)")
-
-    @property
-    def runs(self) -> tuple["Stage", ...]:
-        """The branches, each a stage of its own."""
-        others = (
-            replace(self, name=f"{self.name}-{branch}", train=replace(self.train, seed=self.train.seed + branch - 1))
-            for branch in range(2, self.branches + 1)
-        )
-        return (self, *others)
+        if not 0 < self.taken <= 1:
+            raise ValueError(f"stage {self.name}: taken must lie in (0, 1], got {self.taken}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,6 @@ class Recipe:
                     bool(stage.get("captions")),
                     TrainConfig(**stage["train"]),
                     config_of(stage["tiger"]),
-                    stage.get("branches", 1),
                     stage.get("taken", 1.0),
                 )
                 for stage in told["stages"]

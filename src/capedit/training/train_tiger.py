@@ -1,7 +1,7 @@
 """Train TIger from a recipe: setup -> main -> fit, stage after stage."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
@@ -93,7 +93,7 @@ def train_tiger(
         if recipe.grounding is not None:
             ground(ready, recipe.grounding, out / "grounding", workers, partial(watch, "grounding"))
     for stage in recipe.stages:
-        pass_stage(ready, stage, out, workers, watch)
+        main(ready, stage, out / stage.name, workers, partial(watch, stage.name))
     if leads:
         save_tiger(ready.model, out / "weights.safetensors")
     return Trained(ready.model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
@@ -157,28 +157,15 @@ def learn_concepts(
     load_best(head, out)
 
 
-def pass_stage(
-    ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[str, Progress], None]
-) -> None:
-    """All branches of a stage: afterwards the model is as far as `Stage.taken` says on the way to their mean.
-
-    What a branch learned by chance points another way in each of them, and the mean of weights has less of it.
-    """
-    begun, ends = deepcopy(ready.model.state_dict()), list[Mapping[str, Tensor]]()
-    for run in stage.runs:
-        ready.model.load_state_dict(begun)
-        main(ready, run, out / run.name, workers, partial(watch, run.name))
-        ends.append(deepcopy(ready.model.state_dict()))
-    ready.model.load_state_dict(mean_weights([begun, *ends], [1 - stage.taken, *[stage.taken / len(ends)] * len(ends)]))
-
-
 def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[Progress], None]) -> None:
-    """One stage: afterwards the model has the best weights of it."""
+    """One stage: afterwards the model is as far as `Stage.taken` says on the way to the best weights of it."""
+    begun = deepcopy(ready.model.state_dict())
     edits = [(image, c, c) for image, c in ready.material.right] if stage.captions else ready.material.edits
     lesson = Lesson.of(edits, ready.material.right, ready.vocabulary)
     task = TigerTask(ready.model, ready.vocabulary, lesson, ready.store, stage.tiger, ready.examination)
     fit(task, stage.train, out, workers=workers, watch=watch)
     load_best(ready.model, out)
+    ready.model.load_state_dict(mean_weights(begun, ready.model.state_dict(), stage.taken))
 
 
 def load_best(model: nn.Module, out: Path) -> None:
