@@ -59,6 +59,7 @@ def tiny_config(**changes: object) -> TigerConfig:
         "concepts": ConceptConfig(words=8, shown=3),
         "matching": True,
         "grounding": grounding,
+        "recalls": True,
         **changes,
     }
     return TigerConfig(encoder, **values)  # type: ignore[arg-type]

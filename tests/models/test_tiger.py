@@ -25,6 +25,9 @@ CONFIGS = {
     "grounded": TigerConfig(
         SMALL, shared=True, matching=True, grounding=GroundingConfig(40, 10, 16, heads=2, inner=16)
     ),
+    "recalling": TigerConfig(
+        SMALL, shared=True, matching=True, grounding=GroundingConfig(40, 10, 16, heads=2, inner=16), recalls=True
+    ),
     "one way": TigerConfig(replace(SMALL, vision_reads_text=False), concepts=ConceptConfig(words=30, shown=4)),
 }
 
@@ -145,3 +148,29 @@ def test_gaze_is_a_share_of_the_image_for_each_word(config: str, shown: int) -> 
 def test_more_co_attention_than_text_layers_is_refused() -> None:
     with pytest.raises(ValueError, match="co-attention layers need as many text layers"):
         Vilbert(replace(SMALL, text=StreamConfig(width=16, layers=2, heads=2, inner=32)))
+
+
+def test_what_fell_is_told_from_what_stands() -> None:
+    model, vision = make(CONFIGS["recalling"]), images(1)
+    text, masks = text_of([2, 5, 4, 7, 3]), torch.tensor([[False, False, True, False, False]])
+    fallen = text._replace(fallen=torch.tensor([[False, False, False, True, False]]))
+    standing = text._replace(fallen=torch.zeros(1, 5, dtype=torch.bool))
+    told, other = (outputs(model, each, vision, masks) for each in (fallen, standing))
+    assert not any(torch.allclose(one, two, atol=1e-4) for one, two in zip(told, other, strict=True))
+
+
+def test_what_fell_is_no_evidence() -> None:
+    """The grounding reads what stands as if nothing else were there, but for its places."""
+    model, vision = make(CONFIGS["recalling"]), images(1)
+    fallen = torch.tensor([[False, False, True, True]])
+    one, two = (text_of([2, 5, word, 3])._replace(fallen=fallen) for word in (7, 9))
+    evidence = [model.ground(text, model.see(vision)) for text in (one, two)]
+    assert evidence[0] is not None
+    assert evidence[1] is not None
+    assert torch.equal(evidence[0].support[:, :2], evidence[1].support[:, :2])
+    assert torch.equal(evidence[0].fit, evidence[1].fit)
+
+
+def test_to_recall_takes_two_segments() -> None:
+    with pytest.raises(ValueError, match="two segments"):
+        TigerConfig(replace(SMALL, segments=1), recalls=True)

@@ -50,6 +50,13 @@ class TigerConfig:
     """A head that tells whether caption and image belong together. Not in the paper."""
     grounding: GroundingConfig | None = None
     """Evidence for each word and for the caption. Not in the paper."""
+    recalls: bool = False
+    """Tagger_add and Inserter also see the words that fell, where they stood, as a segment of their own: what was
+    wrong there says much of what is right. Not in the paper."""
+
+    def __post_init__(self) -> None:
+        if self.recalls and self.encoder.segments < 2:
+            raise ValueError("to recall what fell takes two segments")
 
 
 class TagHead(nn.Module):
@@ -140,7 +147,10 @@ class Tiger(nn.Module):
 
     def ground(self, text: TextInput, sight: "TigerSight") -> Evidence | None:
         """How the images support the captions."""
-        return None if sight.cells is None else self.grounding.evidence(self.grounding.words(text), sight.cells)
+        if sight.cells is None:
+            return None
+        standing = text.mask if text.fallen is None else text.mask & ~text.fallen
+        return self.grounding.evidence(self.grounding.words(TextInput(text.ids, standing)), sight.cells)
 
     def matching(self, x: Tensor, grounds: Evidence | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""

@@ -41,7 +41,7 @@ class VilbertConfig:
     """Width of a visual token as the image encoder gives it."""
     positions: int = 512
     segments: int = 2
-    """Rows of the segment table; a published relic: all captions are segment 0."""
+    """Rows of the segment table; a published relic: all captions are segment 0, and what fell of them segment 1."""
     dropout: float = 0.1
     vision_reads_text: bool = True
     """Whether the vision stream attends to the caption. Without, an image's stream is computed once for all captions
@@ -56,10 +56,11 @@ class VilbertConfig:
 
 
 class TextInput(NamedTuple):
-    """A batch of captions: token ids (B, T), and which of them are there."""
+    """A batch of captions: token ids (B, T), which are there, and which are only remembered; None means none."""
 
     ids: Tensor
     mask: Tensor
+    fallen: Tensor | None = None
 
 
 class VisionInput(NamedTuple):
@@ -78,7 +79,7 @@ class Sight(NamedTuple):
 
 
 class TextEmbedding(nn.Module):
-    """Word + position (+ segment 0), normalised."""
+    """Word + position + segment, normalised."""
 
     def __init__(self, config: VilbertConfig) -> None:
         super().__init__()
@@ -88,9 +89,10 @@ class TextEmbedding(nn.Module):
         self.norm = nn.LayerNorm(config.text.width, eps=NORM_EPS)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, ids: Tensor, extra: Tensor | None = None) -> Tensor:
-        """ids (B, T) -> (B, T, D). `extra` (B, T, D) is what else is known of each token, added before the norm."""
-        x = self.word(ids) + self.position.weight[: ids.shape[1]] + self.segment.weight[0]
+    def forward(self, text: TextInput, extra: Tensor | None = None) -> Tensor:
+        """(B, T, D). `extra` (B, T, D) is what else is known of each token, added before the norm."""
+        segment = self.segment.weight[0] if text.fallen is None else self.segment(text.fallen.long())
+        x = self.word(text.ids) + self.position.weight[: text.ids.shape[1]] + segment
         embedded: Tensor = self.dropout(self.norm(x if extra is None else x + extra))
         return embedded
 
@@ -173,7 +175,7 @@ class Vilbert(nn.Module):
 
     def read(self, text: TextInput, sight: Sight, known: Tensor | None = None) -> Tensor:
         """(B, T, D) of the text stream; `known` (B, T, D) is what else is known of each token."""
-        x: Tensor = self.embed_text(text.ids, known)
+        x: Tensor = self.embed_text(text, known)
         alone = len(self.text) - self.config.connections
         for layer in self.text[:alone]:
             x = layer(x, text.mask)
