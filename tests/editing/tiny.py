@@ -52,6 +52,7 @@ def tiny_config(**changes: object) -> TigerConfig:
         dropout=0.0,
         positions=40,
         vision_reads_text=False,
+        recalls=True,
     )
     grounding = GroundingConfig(encoder.vocabulary, DIM, 16, heads=2, inner=16, space=8, positions=40)
     values = {
@@ -59,7 +60,6 @@ def tiny_config(**changes: object) -> TigerConfig:
         "concepts": ConceptConfig(words=8, shown=3),
         "matching": True,
         "grounding": grounding,
-        "recalls": True,
         **changes,
     }
     return TigerConfig(encoder, **values)  # type: ignore[arg-type]

@@ -85,11 +85,12 @@ def test_a_model_that_recalls_is_shown_what_fell_behind_what_came() -> None:
     assert np.flatnonzero(second.fallen[0]).tolist() == [4, 5]
 
 
-def test_what_is_recalled_leaves_less_room() -> None:
-    modules = Opinions({"dog": 3.0}, {"a": 2.0, "lies": 1.0}, {"a": ["big"], "lies": ["on"]}, recalls=True, max_words=4)
-    assert edited(modules, "a dog lies", Knobs(rounds=1)).tokens == ["a", "big", "lies"]
-    modules.recalls = False
-    assert edited(modules, "a dog lies", Knobs(rounds=1)).tokens == ["a", "big", "lies", "on"]
+@pytest.mark.parametrize("recalls", [False, True])
+def test_what_is_recalled_takes_no_room(recalls: bool) -> None:
+    opinions = Opinions({"dog": 3.0}, {"a": 2.0, "lies": 1.0}, {"a": ["big"], "lies": ["on"]}, recalls=recalls)
+    for room, expected in ((4, "a big lies on"), (3, "a big lies")):
+        opinions.max_words = room
+        assert edited(opinions, "a dog lies", Knobs(rounds=1)).tokens == expected.split()
 
 
 def test_deletes_then_adds_round_by_round() -> None:

@@ -35,7 +35,8 @@ RECIPE: dict[str, Any] = {
             "co_width": 16,
             "co_heads": 2,
             "positions": 24,
-            "segments": 1,
+            "segments": 2,
+            "recalls": True,
             "vision_reads_text": False,
         },
         "shared": True,
@@ -221,3 +222,17 @@ def test_every_recipe_of_the_package_is_one() -> None:
     assert all(recipe.config(100, 1280, 50).encoder.vocabulary == 100 for recipe in recipes if recipe.shape)
     with pytest.raises(CapeditError, match="tiger-small"):
         Recipe.load("lion")
+
+
+def test_torchrun_takes_no_option_for_its_own() -> None:
+    """It reads what stands behind the module's name too, and what begins like an option of its own is ambiguous."""
+    import typer.main
+    from torch.distributed.run import get_args_parser
+
+    from capedit.cli import application
+
+    theirs = [name for action in get_args_parser()._actions for name in action.option_strings]
+    command = typer.main.get_command(application(["train"])).commands["train"]  # type: ignore[attr-defined]
+    for option in command.params:
+        safe = [name for name in option.opts if not any(other.startswith(name) for other in theirs)]
+        assert safe, option.opts

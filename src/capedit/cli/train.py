@@ -37,7 +37,10 @@ def train(
         Path | None, typer.Option(help="concepts.safetensors of `capedit build encoder`, for the concept channel.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="Go on from a model folder, or from `default`, the bundled one; see `fine-tune`.")
+        str | None,
+        typer.Option(  # torchrun would take --start for its own --start-method
+            "--start", "--from", help="Go on from a model folder, or from `default`, the bundled one; see `fine-tune`."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of every stage, for a try.")] = None,
     phrases: Annotated[int, typer.Option(min=0, help="v-lasertagger: size of its phrase vocabulary.")] = 500,

@@ -189,7 +189,7 @@ class _Decoder:
             torn, sure = self._torn(drafts[row]), likely[at, framed.places]
             places = sorted(torn.union(np.flatnonzero(wanted[at, framed.places]).tolist()))
             found = [_Slot(p, 1.0 if p in torn else float(sure[p]), p in torn) for p in places]
-            room = max(self.modules.max_words + 2 - len(framed.ids), 0)
+            room = max(self.modules.max_words + 1 - len(framed.places), 0)
             surest = sorted(found, key=lambda slot: -slot.sure)[:room]
             slots.append(sorted(surest))
         growing = [at for at, row_slots in enumerate(slots) if row_slots]

@@ -50,13 +50,12 @@ class TigerConfig:
     """A head that tells whether caption and image belong together. Not in the paper."""
     grounding: GroundingConfig | None = None
     """Evidence for each word and for the caption. Not in the paper."""
-    recalls: bool = False
-    """Tagger_add and Inserter also see the words that fell, where they stood, as a segment of their own: what was
-    wrong there says much of what is right. Not in the paper."""
 
-    def __post_init__(self) -> None:
-        if self.recalls and self.encoder.segments < 2:
-            raise ValueError("to recall what fell takes two segments")
+    @property
+    def recalls(self) -> bool:
+        """Whether Tagger_add and Inserter also see the words that fell, where they stood: what was wrong there says
+        much of what is right. Not in the paper."""
+        return self.encoder.recalls
 
 
 class TagHead(nn.Module):
@@ -150,7 +149,7 @@ class Tiger(nn.Module):
         if sight.cells is None:
             return None
         standing = text.mask if text.fallen is None else text.mask & ~text.fallen
-        return self.grounding.evidence(self.grounding.words(TextInput(text.ids, standing)), sight.cells)
+        return self.grounding.evidence(self.grounding.words(text._replace(mask=standing)), sight.cells)
 
     def matching(self, x: Tensor, grounds: Evidence | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""

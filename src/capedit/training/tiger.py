@@ -128,8 +128,8 @@ class TigerTask:
     def rate_factor(self, parameter: str) -> float:
         if parameter.startswith(("concepts.", "grounding.")):
             return 0.0  # trained before, on more images than have pairs
-        if parameter == "match_fit":
-            return 20.0  # two numbers that must find the scale of another network's opinion
+        if parameter == "match_fit" or parameter.endswith(".hush"):
+            return 20.0  # single numbers that must find the scale of a whole network's opinion
         return self._training.body_rate if parameter.startswith("encoders.") else 1.0
 
     def evaluate(self) -> Mapping[str, float]:
