@@ -201,7 +201,7 @@ def walk(modules: Modules, seen: Seen, forwards: Sequence[Forward]) -> None:
     for module, tokens, masks in forwards:
         ids = np.full((1, tokens), len(modules.vocabulary) - 1, np.int64)
         ids[0, 0], ids[0, -1] = START, END
-        text = Text(ids, np.ones((1, tokens), bool), np.zeros((1, tokens), bool))
+        text = Text(ids, np.ones((1, tokens), bool))
         if module is Module.DELETE:
             modules.delete(text, seen)
         elif module is Module.ADD:

@@ -52,7 +52,6 @@ def tiny_config(**changes: object) -> TigerConfig:
         dropout=0.0,
         positions=40,
         vision_reads_text=False,
-        recalls=True,
     )
     grounding = GroundingConfig(encoder.vocabulary, DIM, 16, heads=2, inner=16, space=8, positions=40)
     values = {

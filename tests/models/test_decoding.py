@@ -28,10 +28,7 @@ class Opinions:
     match: float | None = None
     vocabulary: Vocabulary = VOCABULARY
     max_words: int = 30
-    recalls: bool = False
     calls: list[tuple[str, int]] = field(default_factory=list)
-    read: list[Text] = field(default_factory=list)
-    """What the Inserter read."""
 
     def see(self, images: Images) -> Seen:
         raise NotImplementedError
@@ -46,7 +43,6 @@ class Opinions:
         return self._by_word(text, self.add_logits)
 
     def insert(self, text: Text, seen: Seen, rows: Ints, columns: Ints) -> Floats:
-        self.read.append(text)
         logits = np.zeros((len(rows), len(self.vocabulary)), np.float32)
         logits[:, : MASK + 1] = 50  # specials are likeliest of all, and must not be taken
         for number, (row, column) in enumerate(zip(rows, columns, strict=True)):
@@ -75,22 +71,10 @@ def edited(modules: Opinions, caption: str, knobs: Knobs | None = None, **more: 
     return decode(modules, SEEN, [caption.split()], knobs or Knobs(), **more)[0]  # type: ignore[arg-type]
 
 
-def test_a_model_that_recalls_is_shown_what_fell_behind_what_came() -> None:
-    modules = Opinions({"dog": 3.0, "red": 3.0}, {"a": 2.0, "dog": 9.0}, {"a": ["big"]}, recalls=True)
-    draft = edited(modules, "a red dog lies", Knobs(rounds=2, fluent=False))
-    assert draft.tokens == ["a", "big", "big", "lies"]
-    (first, second) = modules.read
-    assert [VOCABULARY.words[word] for word in first.ids[0]][1:-1] == ["a", "[MASK]", "red", "dog", "lies"]
-    assert [VOCABULARY.words[word] for word in second.ids[0]][1:-1] == ["a", "[MASK]", "big", "red", "dog", "lies"]
-    assert np.flatnonzero(second.fallen[0]).tolist() == [4, 5]
-
-
-@pytest.mark.parametrize("recalls", [False, True])
-def test_what_is_recalled_takes_no_room(recalls: bool) -> None:
-    opinions = Opinions({"dog": 3.0}, {"a": 2.0, "lies": 1.0}, {"a": ["big"], "lies": ["on"]}, recalls=recalls)
-    for room, expected in ((4, "a big lies on"), (3, "a big lies")):
-        opinions.max_words = room
-        assert edited(opinions, "a dog lies", Knobs(rounds=1)).tokens == expected.split()
+def test_repairs_go_on_until_nothing_is_broken() -> None:
+    caption = "a dog on " * 9 + "sofa"
+    knobs = Knobs(rounds=1, min_confidence=0.9999)  # no word is sure enough to come
+    assert edited(Opinions({"dog": 20.0}), caption, knobs, breaks=broken).tokens == caption.split()
 
 
 def test_deletes_then_adds_round_by_round() -> None:

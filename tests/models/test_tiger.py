@@ -25,12 +25,6 @@ CONFIGS = {
     "grounded": TigerConfig(
         SMALL, shared=True, matching=True, grounding=GroundingConfig(40, 10, 16, heads=2, inner=16)
     ),
-    "recalling": TigerConfig(
-        replace(SMALL, recalls=True),
-        shared=True,
-        matching=True,
-        grounding=GroundingConfig(40, 10, 16, heads=2, inner=16),
-    ),
     "one way": TigerConfig(replace(SMALL, vision_reads_text=False), concepts=ConceptConfig(words=30, shown=4)),
 }
 
@@ -95,8 +89,6 @@ def test_masked_visual_tokens_change_nothing() -> None:
 def test_every_parameter_is_there_for_a_reason(config: TigerConfig) -> None:
     model = make(config).train()
     text, vision = text_of([1, 5, 9, 2], [1, 7, 2]), images(2)
-    if config.recalls:
-        text = text._replace(fallen=text.ids == 9)
     sight = model.see(vision)
     tags, match = model.delete(text, sight)
     total = tags.square().sum() + model.add(text, sight).square().sum()
@@ -153,29 +145,3 @@ def test_gaze_is_a_share_of_the_image_for_each_word(config: str, shown: int) -> 
 def test_more_co_attention_than_text_layers_is_refused() -> None:
     with pytest.raises(ValueError, match="co-attention layers need as many text layers"):
         Vilbert(replace(SMALL, text=StreamConfig(width=16, layers=2, heads=2, inner=32)))
-
-
-def test_what_fell_is_told_from_what_stands() -> None:
-    model, vision = make(CONFIGS["recalling"]), images(1)
-    text, masks = text_of([2, 5, 4, 7, 3]), torch.tensor([[False, False, True, False, False]])
-    fallen = text._replace(fallen=torch.tensor([[False, False, False, True, False]]))
-    standing = text._replace(fallen=torch.zeros(1, 5, dtype=torch.bool))
-    told, other = (outputs(model, each, vision, masks) for each in (fallen, standing))
-    assert not any(torch.allclose(one, two, atol=1e-4) for one, two in zip(told, other, strict=True))
-
-
-def test_what_fell_and_is_not_heard_changes_nothing() -> None:
-    model, vision = make(CONFIGS["recalling"]), images(1)
-    with torch.no_grad():
-        model.encoder(Module.INSERT).hush.fill_(-1e9)
-    short, long = text_of([2, 5, 4, 3]), text_of([2, 9, 5, 4, 7, 7, 3])
-    fallen = torch.tensor([[False, True, False, False, True, True, False]])
-    pruned = outputs(model, short._replace(fallen=short.ids < 0), vision, short.ids == 4)
-    recalled = outputs(model, long._replace(fallen=fallen), vision, long.ids == 4)
-    for index, (one, two) in enumerate(zip(pruned, recalled, strict=True)):
-        torch.testing.assert_close(one, two[:, ~fallen[0]] if index < 2 else two)  # tags have a row for each token
-
-
-def test_to_recall_takes_two_segments() -> None:
-    with pytest.raises(ValueError, match="two segments"):
-        replace(SMALL, segments=1, recalls=True)

@@ -10,7 +10,7 @@ from capedit.editing import Bundle, Runtime
 from capedit.editing.editor import load_modules
 from capedit.editing.export import Description, export_bundle
 from capedit.errors import CapeditError
-from capedit.models.frames import pad_rows
+from capedit.models.decoding import pad_rows
 from capedit.models.onnx_precision import Bits
 from capedit.models.runtime import Floats, Images
 from capedit.models.tensor_files import read_tensors, save_tensors

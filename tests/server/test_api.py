@@ -14,7 +14,7 @@ from capedit.data.images import ImageFile
 from capedit.editing import Bundle, Editor, Runtime
 from capedit.editing.editor import load_modules
 from capedit.editing.gaze import CONTRAST, gaze
-from capedit.models.frames import frame
+from capedit.models.decoding import frame
 from capedit.server.examples import examples_from
 from capedit.vision import VisualTokens
 from tests.editing.tiny import MeanColours, tiny_config, write_tiny_model

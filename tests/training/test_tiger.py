@@ -19,7 +19,7 @@ from capedit.training.examination import Examination, Question, area_under_curve
 from capedit.training.loop import objective
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, replacements, with_holes
 from capedit.training.rows import Rows
-from capedit.training.states import CHANGE, IGNORE, State, find_path
+from capedit.training.states import CHANGE, IGNORE, find_path
 from capedit.training.tiger import Batch, TigerTask, TigerTraining
 from capedit.vision import FeatureStore, StoreWriter, VisualTokens
 from capedit.vision.tokens import grid_corners
@@ -233,8 +233,7 @@ def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
     ids = torch.tensor([[START, *[9] * length, *[PAD] * (18 - length)] for length in lengths])
     labels = torch.where(ids == 9, torch.arange(150)[:, None], IGNORE)
     fits, worth = torch.arange(150) % 2, (ids == 9) * 0.5
-    opening, fallen = torch.where(ids == 9, 3, -1), ids == 9
-    groups = Rows(ids, labels, torch.arange(150), fits, worth, opening, fallen).by_length()
+    groups = Rows(ids, labels, torch.arange(150), fits, worth, torch.where(ids == 9, 3, -1)).by_length()
     assert all(rows % 16 == 0 and width % 4 == 0 for rows, width in (tuple(group.ids.shape) for group in groups))
     assert len({tuple(group.ids.shape) for group in groups}) > 1
     for group in groups:
@@ -243,7 +242,6 @@ def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
         assert (group.fits[empty] == -1).all()
         assert (group.worth[empty] == 0).all()
         assert torch.equal(group.opening == 3, group.ids == 9)
-        assert torch.equal(group.fallen, group.ids == 9)
         told = group.labels[~empty].clamp(min=0).max(1).values
         assert torch.equal(told, group.images[~empty])
         assert torch.equal(group.fits[~empty], group.images[~empty] % 2)
@@ -252,7 +250,7 @@ def test_groups_of_rows_have_round_sizes_and_lose_nothing() -> None:
 
 
 def test_a_gap_in_which_a_wrong_word_stands_gets_nothing_more() -> None:
-    path = as_it_stands(State([5, 99, 6], [0, 1, 2]), [5, 7, 6, 8], Alignment.SHORTEST, Order.LEFT_TO_RIGHT)
+    path = as_it_stands([5, 99, 6], [5, 7, 6, 8], Alignment.SHORTEST, Order.LEFT_TO_RIGHT)
     assert path.gaps == [[], [], [], [8]]
     assert path.kept == [0, 1, 2]
 

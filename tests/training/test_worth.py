@@ -4,6 +4,7 @@ import pytest
 from capedit.models.decoding import Knobs, decode
 from capedit.models.draft import FROM_SOURCE, Draft, Word
 from capedit.models.vocabulary import END, MASK, START, Vocabulary
+from capedit.training import worth
 from capedit.training.pairs import Lesson, Pair
 from capedit.training.states import IGNORE, Sampler, Sentinels, path_taken
 from capedit.training.worth import Opening, Rewards, doubtful
@@ -105,3 +106,13 @@ def test_a_path_knows_where_its_words_end_up() -> None:
     assert path.missing(0) == [[1, 2], [5]]  # one place, one decision to add: all that came of it
     assert path.missing(1) == [[2]]
     assert path.missing(2) == []
+
+
+def test_as_many_targets_are_counted_as_a_benchmark_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the targets tell the same as a lesson of half of the pairs."""
+    lesson, caption = Lesson([*PAIRS, *PAIRS[::-1]], {}), told("a dog on grass")
+    monkeypatch.setattr(worth, "DOCUMENTS", 3)
+    counted = Rewards(lesson, VOCABULARY).of([caption], [PAIRS[0]])
+    assert counted == Rewards(Lesson(lesson.pairs[::2], {}), VOCABULARY).of([caption], [PAIRS[0]])
+    monkeypatch.undo()
+    assert counted != Rewards(lesson, VOCABULARY).of([caption], [PAIRS[0]])

@@ -15,8 +15,7 @@ from capedit.editing.edit import Edit
 from capedit.edits.tokens import tokenize
 from capedit.errors import CapeditError, MissingExtraError
 from capedit.metrics.clashes import find_open_seams
-from capedit.models.decoding import Knobs, decode
-from capedit.models.frames import frame
+from capedit.models.decoding import Knobs, decode, frame
 from capedit.models.runtime import Images, Modules, Seen
 from capedit.vision import ImageSource, VisualTokens, load_encoder
 from capedit.vision.encoder import Encoder

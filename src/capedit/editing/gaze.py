@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capedit.editing.editor import ROOM, Editor, read_caption
-from capedit.models.frames import frame
+from capedit.models.decoding import frame
 from capedit.models.runtime import Seen, Text
 from capedit.vision import VisualTokens
 
@@ -61,7 +61,9 @@ def _without_each_region(editor: Editor, image: VisualTokens, text: Text) -> NDA
 
 
 def _delete_logits(editor: Editor, images: list[VisualTokens], text: Text) -> NDArray[np.float32]:
-    return editor.modules.delete(text.rows(np.zeros(len(images), np.int64)), editor.see(images))[0]
+    rows = len(images)
+    repeated = Text(np.repeat(text.ids, rows, 0), np.repeat(text.mask, rows, 0))
+    return editor.modules.delete(repeated, editor.see(images))[0]
 
 
 def _with_holes(image: VisualTokens) -> Iterator[VisualTokens]:

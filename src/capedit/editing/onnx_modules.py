@@ -48,10 +48,6 @@ class OnnxModules:
     def max_words(self) -> int:
         return self._max_words
 
-    @property
-    def recalls(self) -> bool:
-        return "fallen" in self._inputs[Role.INSERT]
-
     def see(self, images: Images) -> Seen:
         there = np.arange(images.features.shape[1]) < images.counts[:, None]
         feeds = {"features": images.features, "boxes": images.boxes, "there": there}
@@ -76,7 +72,6 @@ class OnnxModules:
         feeds: dict[str, Any] = {
             "ids": text.ids,
             "there": text.mask,
-            "fallen": text.fallen,
             "views": seen.views,
             "mask": seen.mask,
             "concepts": seen.concepts,

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from capedit.edits import count_trace
 from capedit.errors import CapeditError
 from capedit.models.draft import Draft, Word
-from capedit.models.frames import Frame, frame, lay_out
-from capedit.models.runtime import Floats, Modules, Seen
-from capedit.models.vocabulary import SPECIALS
+from capedit.models.runtime import Floats, Ints, Modules, Seen, Text
+from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, Vocabulary
 
 Breaks = Callable[[Sequence[str]], list[int]]
 """Where a caption is broken: i stands for the seam before word i, the number of words for the end."""
@@ -125,7 +124,7 @@ class _Slot(NamedTuple):
     """A place where a word may come."""
 
     place: int
-    """How many words stand before it."""
+    """The framed token that it comes after."""
     sure: float
     """How sure Tagger_add is."""
     torn: bool
@@ -180,25 +179,24 @@ class _Decoder:
         """One round of insertion; returns the rows that got a word."""
         if not rows:
             return []
-        frames = [Frame.of(drafts[row], self.modules.vocabulary, recall=self.modules.recalls) for row in rows]
-        logits = self.modules.add(lay_out(frames), self.seen.rows(np.array(rows)))
+        text = frame([drafts[row].tokens for row in rows], self.modules.vocabulary)
+        logits = self.modules.add(text, self.seen.rows(np.array(rows)))
         likely = sigmoid(self.calibration.add(logits))
         wanted = (logits > self.knobs.stop_bias) & (likely >= self.knobs.min_confidence)
         slots: list[list[_Slot]] = []  # for each row
-        for at, (row, framed) in enumerate(zip(rows, frames, strict=True)):
-            torn, sure = self._torn(drafts[row]), likely[at, framed.places]
-            places = sorted(torn.union(np.flatnonzero(wanted[at, framed.places]).tolist()))
-            found = [_Slot(p, 1.0 if p in torn else float(sure[p]), p in torn) for p in places]
-            room = max(self.modules.max_words + 1 - len(framed.places), 0)
-            surest = sorted(found, key=lambda slot: -slot.sure)[:room]
+        for at, row in enumerate(rows):
+            count = len(drafts[row].tokens)
+            torn = self._torn(drafts[row])
+            places = sorted(torn.union(np.flatnonzero(wanted[at, : count + 1]).tolist()))
+            found = [_Slot(p, 1.0 if p in torn else float(likely[at, p]), p in torn) for p in places]
+            surest = sorted(found, key=lambda slot: -slot.sure)[: max(self.modules.max_words - count, 0)]
             slots.append(sorted(surest))
         growing = [at for at, row_slots in enumerate(slots) if row_slots]
         for at in growing:
             drafts[rows[at]].rounds += 1
         if not growing:
             return []
-        masked = [frames[at].masked([slot.place for slot in slots[at]]) for at in growing]
-        filled = self._fill(drafts, [rows[at] for at in growing], [slots[at] for at in growing], masked)
+        filled = self._fill(drafts, [rows[at] for at in growing], [slots[at] for at in growing])
         return [rows[at] for at, done in zip(growing, filled, strict=True) if done]
 
     def _torn(self, draft: Draft) -> set[int]:
@@ -207,19 +205,23 @@ class _Decoder:
             return set()
         return {seam for seam in self.breaks(draft.tokens) if draft.gap_before(seam)}
 
-    def _fill(
-        self,
-        drafts: Sequence[Draft],
-        rows: Sequence[int],
-        slots: Sequence[Sequence[_Slot]],
-        masked: Sequence[Frame],
-    ) -> list[bool]:
+    def _fill(self, drafts: Sequence[Draft], rows: Sequence[int], slots: Sequence[Sequence[_Slot]]) -> list[bool]:
         """Put the likeliest word into every slot; returns for each row whether any word came."""
+        vocabulary = self.modules.vocabulary
+        masked, at_rows, at_columns = [], list[int](), list[int]()
+        for at, (row, row_slots) in enumerate(zip(rows, slots, strict=True)):
+            ids, behind = [START, *vocabulary.encode(drafts[row].tokens), END], {slot.place for slot in row_slots}
+            framed = list[int]()
+            for place, token in enumerate(ids):
+                framed.append(token)
+                if place in behind:
+                    at_rows.append(at)
+                    at_columns.append(len(framed))
+                    framed.append(MASK)
+            masked.append(framed)
+        text = pad_rows(masked)
         logits = self.modules.insert(
-            lay_out(masked),
-            self.seen.rows(np.array(rows)),
-            np.repeat(np.arange(len(masked)), [len(framed.places) for framed in masked]),
-            np.concatenate([framed.places for framed in masked]),
+            text, self.seen.rows(np.array(rows)), np.array(at_rows, np.int64), np.array(at_columns, np.int64)
         )
         logits[:, : len(SPECIALS)] = -np.inf
         filled, number = [], 0
@@ -285,6 +287,19 @@ def _within(draft: Draft, max_edits: int | None) -> Draft:
     """The draft, or the untouched caption if that would take too many operations."""
     too_many = max_edits is not None and count_trace(draft.trace()).total > max_edits
     return draft.untouched() if too_many else draft
+
+
+def frame(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Text:
+    """Word ids between sentinels, padded to the longest."""
+    return pad_rows([[START, *vocabulary.encode(caption), END] for caption in captions])
+
+
+def pad_rows(rows: Sequence[Sequence[int]]) -> Text:
+    """Rows of ids side by side, padded to the longest."""
+    ids: Ints = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    for row, tokens in enumerate(rows):
+        ids[row, : len(tokens)] = tokens
+    return Text(ids, ids != PAD)
 
 
 def sigmoid(x: Floats) -> Floats:

@@ -53,11 +53,6 @@ class Draft:
     def standing(self) -> list[Word]:
         return [word for word in self.words if word.stands]
 
-    def after(self, number: int) -> list[tuple[Word, bool]]:
-        """The words that stood after so many rounds (True), and those of the source that had fallen by then."""
-        words = [(word, word.died is None or word.died > number) for word in self.words if word.born <= number]
-        return [(word, stood) for word, stood in words if stood or word.born == FROM_SOURCE]
-
     @property
     def tokens(self) -> list[str]:
         return [word.text for word in self.words if word.stands]

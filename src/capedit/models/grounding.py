@@ -77,7 +77,7 @@ class Grounding(nn.Module):
         return places if vision.mask is None else places * vision.mask.unsqueeze(-1)
 
     def words(self, text: TextInput) -> Words:
-        x: Tensor = self.text_norm(self.word(text.ids) + text.positions(self.position))
+        x: Tensor = self.text_norm(self.word(text.ids) + self.position.weight[: text.ids.shape[1]])
         for layer in self.text:
             x = layer(x, text.mask)
         weights = self.weigh(x).squeeze(-1).masked_fill(~text.mask, -torch.inf).softmax(-1)

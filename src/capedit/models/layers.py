@@ -20,10 +20,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(memory_width, width)
 
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
-        """x (B, T, Dq), memory (B, S, Dm), memory_mask (B, S) true where there is a token -> (B, T, width).
-
-        Or the mask is what is added to the scores, (B, heads, 1, S).
-        """
+        """x (B, T, Dq), memory (B, S, Dm), memory_mask (B, S) true where there is a token -> (B, T, width)."""
         return self.attend(x, self.project(memory), memory_mask)
 
     def project(self, memory: Tensor) -> Tensor:
@@ -33,7 +30,7 @@ class Attention(nn.Module):
     def attend(self, x: Tensor, projected: Tensor, memory_mask: Tensor | None) -> Tensor:
         """Like `forward`, on a memory that was projected before."""
         key, value = (self._split(part) for part in projected.unbind(1))  # cheaper to differentiate than indexing
-        mask = memory_mask[:, None, None, :] if memory_mask is not None and memory_mask.dim() == 2 else memory_mask
+        mask = None if memory_mask is None else memory_mask[:, None, None, :]
         query = self._split(self.query(x))
         if query.dtype == torch.bfloat16 and query.device.type == "cpu":
             with torch.autocast("cpu", enabled=False):  # torch's gradient of it in 16 bits is 14 times slower

@@ -36,16 +36,10 @@ class Seen(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A batch of captions with their sentinels: word ids (B, T), which of them are there, and which fell: those are
-    remembered by models that do so, and are not there for others."""
+    """A batch of captions with their sentinels: word ids (B, T), and which of them are there."""
 
     ids: Ints
     mask: Bools
-    fallen: Bools
-
-    def rows(self, captions: Ints) -> "Text":
-        """The captions at these positions."""
-        return Text(self.ids[captions], self.mask[captions], self.fallen[captions])
 
 
 class Modules(Protocol):
@@ -57,10 +51,6 @@ class Modules(Protocol):
     @property
     def max_words(self) -> int:
         """The longest caption that it can read, masks included."""
-
-    @property
-    def recalls(self) -> bool:
-        """Whether Tagger_add and Inserter are shown the words that fell."""
 
     def see(self, images: Images) -> Seen: ...
 

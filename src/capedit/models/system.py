@@ -14,8 +14,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from capedit.edits import Steps, Trace, count_implicit, count_trace
+from capedit.models.decoding import frame
 from capedit.models.device import tensor
-from capedit.models.frames import frame
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import PAD, Vocabulary
 

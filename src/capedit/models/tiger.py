@@ -51,12 +51,6 @@ class TigerConfig:
     grounding: GroundingConfig | None = None
     """Evidence for each word and for the caption. Not in the paper."""
 
-    @property
-    def recalls(self) -> bool:
-        """Whether Tagger_add and Inserter also see the words that fell, where they stood: what was wrong there says
-        much of what is right. Not in the paper."""
-        return self.encoder.recalls
-
 
 class TagHead(nn.Module):
     """KEEP or change, for every token."""
@@ -146,10 +140,7 @@ class Tiger(nn.Module):
 
     def ground(self, text: TextInput, sight: "TigerSight") -> Evidence | None:
         """How the images support the captions."""
-        if sight.cells is None:
-            return None
-        standing = text.mask if text.fallen is None else text.mask & ~text.fallen
-        return self.grounding.evidence(self.grounding.words(text._replace(mask=standing)), sight.cells)
+        return None if sight.cells is None else self.grounding.evidence(self.grounding.words(text), sight.cells)
 
     def matching(self, x: Tensor, grounds: Evidence | None) -> Tensor | None:
         """The logit of caption and image belonging together (B,), from what Tagger_del has read."""

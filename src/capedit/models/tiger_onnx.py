@@ -18,7 +18,7 @@ from capedit.models.weight_names import name_weights
 OPSET = 17
 SEE_INPUTS = ("features", "boxes", "there")
 SEE_OUTPUTS = ("views", "mask", "concepts", "cells")
-READ_INPUTS = ("ids", "there", "fallen", "views", "mask", "concepts", "cells", "role", "rows", "columns")
+READ_INPUTS = ("ids", "there", "views", "mask", "concepts", "cells", "role", "rows", "columns")
 READ_OUTPUTS = ("delete", "add", "match", "words", "support")
 
 
@@ -47,7 +47,6 @@ class _Read(nn.Module):
         self,
         ids: Tensor,
         there: Tensor,
-        fallen: Tensor,
         views: Tensor,
         mask: Tensor,
         concepts: Tensor,
@@ -63,7 +62,7 @@ class _Read(nn.Module):
             None if model.config.concepts is None else concepts,
             None if model.config.grounding is None else cells,
         )
-        text = TextInput(ids, there, fallen if model.config.recalls else None)
+        text = TextInput(ids, there)
         vector, grounds = None if model.role is None else model.role(role), model.ground(text, sight)
         x = model.read(self.trunk, vector, text, sight, grounds)
         nothing = x.new_zeros(x.shape[0])
@@ -105,7 +104,6 @@ def _export_all(model: Tiger, folder: Path) -> list[Path]:
     axes = {
         "ids": {0: "captions", 1: "length"},
         "there": {0: "captions", 1: "length"},
-        "fallen": {0: "captions", 1: "length"},
         "views": {0: "captions", width: "tokens"},
         "mask": {0: "captions", 1: "tokens"},
         "concepts": {0: "captions"},
@@ -122,7 +120,7 @@ def _export_all(model: Tiger, folder: Path) -> list[Path]:
     place = torch.tensor([1])
     for trunk in model.encoders:
         files.append(folder / f"read-{trunk}.onnx")
-        inputs = (ids, text_there, ~text_there, views, mask, concepts, cells, torch.tensor(0), place * 0, place)
+        inputs = (ids, text_there, views, mask, concepts, cells, torch.tensor(0), place * 0, place)
         _export(_Read(model, trunk), inputs, files[-1], READ_INPUTS, READ_OUTPUTS, axes)
     return files
 

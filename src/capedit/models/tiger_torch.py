@@ -25,10 +25,6 @@ class TorchModules:
     def max_words(self) -> int:
         return self.model.config.encoder.positions - 2
 
-    @property
-    def recalls(self) -> bool:
-        return self.model.config.recalls
-
     @torch.no_grad()
     def see(self, images: Images) -> Seen:
         there = np.arange(images.features.shape[1]) < images.counts[:, None]
@@ -62,7 +58,7 @@ class TorchModules:
         return (tensor(each, device) for each in arrays)
 
     def _text(self, text: Text) -> TextInput:
-        return TextInput(*self._tensors(*(text if self.recalls else text[:2])))
+        return TextInput(*self._tensors(text.ids, text.mask))
 
     def _sight(self, seen: Seen) -> TigerSight:
         views, mask, concepts, cells = self._tensors(*seen)

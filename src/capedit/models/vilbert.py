@@ -15,9 +15,6 @@ from torch import Tensor, nn
 
 from capedit.models.layers import NORM_EPS, Attention, FeedForward, Residual, TransformerLayer
 
-HUSH = -2.0
-"""What heads take off the scores of words that fell, at the start: they are heard, but softly."""
-
 
 @dataclass(frozen=True)
 class StreamConfig:
@@ -44,19 +41,13 @@ class VilbertConfig:
     """Width of a visual token as the image encoder gives it."""
     positions: int = 512
     segments: int = 2
-    """Rows of the segment table; a published relic: all captions are segment 0, and what fell of them segment 1."""
+    """Rows of the segment table; a published relic: all captions are segment 0."""
     dropout: float = 0.1
     vision_reads_text: bool = True
     """Whether the vision stream attends to the caption. Without, an image's stream is computed once for all captions
     and rounds. On in the paper."""
-    recalls: bool = False
-    """Words that fell may be among the text, to be remembered. Not in the paper."""
     whole: bool = False
     """Also build the published parts that cannot affect the text."""
-
-    def __post_init__(self) -> None:
-        if self.recalls and self.segments < 2:
-            raise ValueError("to recall what fell takes two segments")
 
     @property
     def connections(self) -> int:
@@ -65,18 +56,10 @@ class VilbertConfig:
 
 
 class TextInput(NamedTuple):
-    """A batch of captions: token ids (B, T), which are there, and which are only remembered; None means none."""
+    """A batch of captions: token ids (B, T), and which of them are there."""
 
     ids: Tensor
     mask: Tensor
-    fallen: Tensor | None = None
-
-    def positions(self, table: nn.Embedding) -> Tensor:
-        """Rows of a table of positions; a word that fell has that of the last before it that stands."""
-        if self.fallen is None:
-            return table.weight[: self.ids.shape[1]]
-        found: Tensor = table((~self.fallen).cumsum(1) - 1)
-        return found
 
 
 class VisionInput(NamedTuple):
@@ -95,7 +78,7 @@ class Sight(NamedTuple):
 
 
 class TextEmbedding(nn.Module):
-    """Word + position + segment, normalised."""
+    """Word + position (+ segment 0), normalised."""
 
     def __init__(self, config: VilbertConfig) -> None:
         super().__init__()
@@ -105,10 +88,9 @@ class TextEmbedding(nn.Module):
         self.norm = nn.LayerNorm(config.text.width, eps=NORM_EPS)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, text: TextInput, extra: Tensor | None = None) -> Tensor:
-        """(B, T, D). `extra` (B, T, D) is what else is known of each token, added before the norm."""
-        segment = self.segment.weight[0] if text.fallen is None else self.segment(text.fallen.long())
-        x = self.word(text.ids) + text.positions(self.position) + segment
+    def forward(self, ids: Tensor, extra: Tensor | None = None) -> Tensor:
+        """ids (B, T) -> (B, T, D). `extra` (B, T, D) is what else is known of each token, added before the norm."""
+        x = self.word(ids) + self.position.weight[: ids.shape[1]] + self.segment.weight[0]
         embedded: Tensor = self.dropout(self.norm(x if extra is None else x + extra))
         return embedded
 
@@ -165,8 +147,6 @@ class Vilbert(nn.Module):
         self.text_reads = _sides(CoAttentionSide(text, vision, config) for _ in range(config.connections))
         self.vision_reads = _sides(CoAttentionSide(vision, text, config) for _ in range(readers))
         self.apply(_initialise)
-        if config.recalls:
-            self.hush = nn.Parameter(torch.full((text.layers, text.heads, 1, 1), HUSH))
 
     def forward(self, text: TextInput, vision: VisionInput) -> Tensor:
         """(B, T, D) of the text stream."""
@@ -193,15 +173,13 @@ class Vilbert(nn.Module):
 
     def read(self, text: TextInput, sight: Sight, known: Tensor | None = None) -> Tensor:
         """(B, T, D) of the text stream; `known` (B, T, D) is what else is known of each token."""
-        x: Tensor = self.embed_text(text, known)
-        alone, heard = len(self.text) - self.config.connections, self._heard(text)
-        for layer, mask in zip(self.text[:alone], heard, strict=False):
-            x = layer(x, mask)
+        x: Tensor = self.embed_text(text.ids, known)
+        alone = len(self.text) - self.config.connections
+        for layer in self.text[:alone]:
+            x = layer(x, text.mask)
         y = sight.view
         projected = () if self.config.vision_reads_text else sight.view.unbind(1)
-        for i, (side, text_layer, mask) in enumerate(
-            zip(self.text_reads, self.text[alone:], heard[alone:], strict=True)
-        ):
+        for i, (side, text_layer) in enumerate(zip(self.text_reads, self.text[alone:], strict=True)):
             if self.config.vision_reads_text:
                 read = side(x, side.attention.project(y), sight.mask)
                 if i < len(self.vision_reads):
@@ -211,15 +189,8 @@ class Vilbert(nn.Module):
                     y = self.vision[i](y, sight.mask)
             else:
                 read = side(x, projected[i], sight.mask)
-            x = text_layer(read, mask)
+            x = text_layer(read, text.mask)
         return x
-
-    def _heard(self, text: TextInput) -> Sequence[Tensor]:
-        """For each text layer, what may be attended to; what fell is heard as softly as each head likes."""
-        if text.fallen is None:
-            return [text.mask] * len(self.text)
-        fallen, there = text.fallen[:, None, None, :], text.mask[:, None, None, :]
-        return [(fallen * hush).masked_fill(~there, -torch.inf) for hush in self.hush]
 
     def gaze(self, text: TextInput, sight: Sight, known: Tensor | None = None) -> Tensor:
         """Which visual tokens each caption token looks at, mean over co-attention layers and heads: (B, T, V)."""

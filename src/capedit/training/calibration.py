@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capedit.edits import Alignment, Order
-from capedit.models.decoding import Calibration, Scale, sigmoid
-from capedit.models.frames import Frame, lay_out
+from capedit.models.decoding import Calibration, Scale, pad_rows, sigmoid
 from capedit.models.runtime import Modules, Seen, Text
 from capedit.models.vocabulary import END, MASK, START
 from capedit.training.examination import BATCH, Examination, Question
@@ -147,7 +146,7 @@ def _gather(
 ) -> dict[str, tuple[Floats, NDArray[np.int64]]]:
     """(logits, truth) of every module on every second question; truth is 0 or 1, or which word was right."""
     rng = np.random.default_rng([seed, half])
-    sampler = Sampler(Sentinels(START, END, MASK), recall=modules.recalls)
+    sampler = Sampler(Sentinels(START, END, MASK))
     found: dict[str, list[tuple[Floats, NDArray[np.int64]]]] = {}
     questions = examination.questions[half::2]
     for start in range(0, len(questions), BATCH):
@@ -186,7 +185,7 @@ def _samples(
 
 
 def _text(samples: Sequence[Sample]) -> Text:
-    return lay_out([Frame(one.tokens, [at in one.fallen for at in range(len(one.tokens))], []) for one in samples])
+    return pad_rows([sample.tokens for sample in samples])
 
 
 def _at_labels(logits: NDArray[np.float32], samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.int64]]:

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from capedit.models.decoding import frame, pad_rows
 from capedit.models.device import array, tensor
-from capedit.models.frames import frame, pad_rows
 from capedit.models.grounding import Grounding
 from capedit.models.vilbert import TextInput, VisionInput
 from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary

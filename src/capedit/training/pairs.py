@@ -10,7 +10,7 @@ import numpy as np
 
 from capedit.edits import Alignment, Order
 from capedit.models.vocabulary import UNKNOWN, Vocabulary
-from capedit.training.states import Path, State, find_path
+from capedit.training.states import Path, find_path
 
 Tokens = Sequence[str]
 MAX_WORDS = 20
@@ -117,17 +117,16 @@ def with_holes(caption: Sequence[int], order: Order, rng: np.random.Generator, s
     return Path.planned(left, list(range(len(left))), gaps, order)
 
 
-def as_it_stands(state: State, target: Sequence[int], alignment: Alignment, order: Order) -> Path:
+def as_it_stands(state: Sequence[int], target: Sequence[int], alignment: Alignment, order: Order) -> Path:
     """The way from a caption to its target by insertion alone.
 
     Words that should have gone are still there; a gap in which one stands is taken, and gets nothing more.
     """
-    words = len(state.standing)
-    gold = find_path(state.caption, target, alignment, order)
-    gaps: list[list[int]] = [[] for _ in range(words + 1)]
-    schedule: list[list[int]] = [[] for _ in range(words + 1)]
-    bounds = [-1, *gold.kept, words]
+    gold = find_path(state, target, alignment, order)
+    gaps: list[list[int]] = [[] for _ in range(len(state) + 1)]
+    schedule: list[list[int]] = [[] for _ in range(len(state) + 1)]
+    bounds = [-1, *gold.kept, len(state)]
     for place, gap in enumerate(gold.gaps):
         if bounds[place + 1] == bounds[place] + 1:  # nothing stands between
             gaps[bounds[place + 1]], schedule[bounds[place + 1]] = gap, gold.schedule[place]
-    return Path(state.words, state.standing, gaps, schedule)
+    return Path(state, list(range(len(state))), gaps, schedule)

@@ -1,7 +1,6 @@
 """Captions of a batch, gathered for each of TIger's modules, and in groups that a network reads at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 from capedit.models.device import tensor
 from capedit.models.runtime import Floats
 from capedit.models.tiger import Module
-from capedit.models.vilbert import TextInput
 from capedit.models.vocabulary import MASK, PAD, START, UNKNOWN
 from capedit.training.states import IGNORE, Sample
 from capedit.training.worth import Opening
@@ -29,11 +27,6 @@ class Rows(NamedTuple):
     fits: Tensor  # (R,) whether the caption fits its image: 1, 0, or -1 where nobody says
     worth: Tensor  # (R, T) of deleting the word, or of adding one after it; 0 where nothing was tried
     opening: Tensor  # (R, T) number of the opening that the mask stands for; -1 where there is none
-    fallen: Tensor  # (R, T) whether the word is only remembered
-
-    @property
-    def text(self) -> TextInput:
-        return TextInput(self.ids, self.ids != PAD, self.fallen)
 
     def by_length(self) -> list["Rows"]:
         """Groups of like length, each no wider than it must be: padding costs as much as words.
@@ -46,7 +39,7 @@ class Rows(NamedTuple):
 
     def _group(self, rows: Tensor, width: int) -> "Rows":
         """These rows, and as many empty ones as make the group's size a round one."""
-        ids, labels, images, fits, worth, opening, fallen = (part[rows] for part in self)
+        ids, labels, images, fits, worth, opening = (part[rows] for part in self)
         right, below = -width % ROUND_WIDTH, -len(rows) % ROUND_ROWS
 
         def padded(part: Tensor, value: int) -> Tensor:
@@ -61,7 +54,6 @@ class Rows(NamedTuple):
             nn.functional.pad(fits, (0, below), value=-1),
             padded(worth, 0),
             padded(opening, -1),
-            padded(fallen, False),
         )
 
 
@@ -98,7 +90,7 @@ class Gathered:
             tokens = [
                 UNKNOWN if hide and word > MASK else word for word, hide in zip(sample.tokens, hidden, strict=True)
             ]
-            sample = replace(sample, tokens=tokens)
+            sample = Sample(tokens, sample.labels)
         first = len(self.openings) if openings else None
         self.openings += openings
         self._rows_of[module].append(_Row(image, sample, -1 if fits is None else int(fits), worth, first))
@@ -112,9 +104,7 @@ class Gathered:
         labels = np.full((len(rows), length), IGNORE, np.int64)
         worth = np.zeros((len(rows), length), np.float32)
         opening = np.full((len(rows), length), -1, np.int64)
-        fallen = np.zeros((len(rows), length), bool)
         for at, row in enumerate(rows):
-            fallen[at, list(row.sample.fallen)] = True
             ids[at, : len(row.sample.tokens)] = row.sample.tokens
             labels[at, : len(row.sample.labels)] = row.sample.labels
             if row.worth is not None:
@@ -123,4 +113,4 @@ class Gathered:
                 masks = np.flatnonzero(labels[at] != IGNORE)
                 opening[at, masks] = row.opening + np.arange(len(masks))
         images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
-        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth), tensor(opening), tensor(fallen))
+        return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth), tensor(opening))

@@ -5,7 +5,6 @@ All of it works on word ids; a sample is one row of a batch for one module.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,26 +23,6 @@ class Sample:
 
     tokens: list[int]
     labels: list[int]
-    fallen: frozenset[int] = frozenset()
-    """Which tokens stand no more, and are only remembered."""
-
-
-class State(NamedTuple):
-    """A caption on its way: its words and those of the source that fell, and the positions of those that stand."""
-
-    words: list[int]
-    standing: list[int]
-
-    @classmethod
-    def of(cls, draft: Draft, number: int, vocabulary: Vocabulary) -> "State":
-        """A draft after so many rounds."""
-        words = draft.after(number)
-        ids = vocabulary.encode(word.text for word, _ in words)
-        return cls(ids, [at for at, (_, stands) in enumerate(words) if stands])
-
-    @property
-    def caption(self) -> list[int]:
-        return [self.words[at] for at in self.standing]
 
 
 @dataclass(frozen=True)
@@ -97,11 +76,6 @@ class Path:
                 words.append((self.source[self.kept[place]], 0))
         return words
 
-    def fallen(self, place: int) -> Sequence[int]:
-        """The words of the source that fell in a gap."""
-        before = self.kept[place - 1] + 1 if place else 0
-        return self.source[before : self.kept[place] if place < len(self.kept) else len(self.source)]
-
     def draw_round(self, rng: np.random.Generator) -> int | None:
         """A round in which words come, every word being as likely as any other to be among them."""
         rounds = [when for gap in self.schedule for when in gap]
@@ -145,9 +119,8 @@ class Sentinels:
 class Sampler:
     """Makes samples of paths."""
 
-    def __init__(self, sentinels: Sentinels, *, recall: bool = False) -> None:
-        """With `recall`, Tagger_add and Inserter are shown the words that fell."""
-        self._sentinels, self._recall = sentinels, recall
+    def __init__(self, sentinels: Sentinels) -> None:
+        self._sentinels = sentinels
 
     def deletion(self, path: Path) -> Sample:
         """The reference caption: KEEP or DELETE each word; sentinels have no say."""
@@ -157,7 +130,7 @@ class Sampler:
 
     def addition(self, path: Path, after: int) -> Sample:
         """The caption after so many rounds: is a word missing behind this one? The start may say so, the end not."""
-        tokens, labels, fallen = [self._sentinels.start], list[int](), list[int]()
+        tokens, labels = [self._sentinels.start], list[int]()
         for place, (gap, schedule) in enumerate(zip(path.gaps, path.schedule, strict=True)):
             missing = 0
             for word, when in zip(gap, schedule, strict=True):
@@ -168,14 +141,13 @@ class Sampler:
                     tokens.append(word)
                     missing = 0
             labels.append(CHANGE if missing else KEEP)
-            fallen += self._remember(path, place, tokens, labels)
             if place < len(path.kept):
                 tokens.append(path.source[path.kept[place]])
-        return Sample([*tokens, self._sentinels.end], [*labels, IGNORE], frozenset(fallen))
+        return Sample([*tokens, self._sentinels.end], [*labels, IGNORE])
 
     def insertion(self, path: Path, round: int) -> Sample:
         """The caption with a mask wherever this round inserts a word: which word is it?"""
-        tokens, labels, fallen = [self._sentinels.start], [IGNORE], list[int]()
+        tokens, labels = [self._sentinels.start], [IGNORE]
         for place, (gap, schedule) in enumerate(zip(path.gaps, path.schedule, strict=True)):
             for word, when in zip(gap, schedule, strict=True):
                 if when == round:
@@ -184,19 +156,10 @@ class Sampler:
                 elif when < round:
                     tokens.append(word)
                     labels.append(IGNORE)
-            fallen += self._remember(path, place, tokens, labels)
             if place < len(path.kept):
                 tokens.append(path.source[path.kept[place]])
                 labels.append(IGNORE)
-        return Sample([*tokens, self._sentinels.end], [*labels, IGNORE], frozenset(fallen))
-
-    def _remember(self, path: Path, place: int, tokens: list[int], labels: list[int]) -> range:
-        """Put the words that fell in a gap behind those that came there; returns where they are."""
-        words = path.fallen(place) if self._recall else ()
-        start = len(tokens)
-        tokens += words
-        labels += [IGNORE] * len(words)
-        return range(start, len(tokens))
+        return Sample([*tokens, self._sentinels.end], [*labels, IGNORE])
 
     def _framed(self, tokens: Sequence[int]) -> list[int]:
         return [self._sentinels.start, *tokens, self._sentinels.end]

@@ -7,7 +7,7 @@ captions with holes (pre-training), the model's own intermediate captions, and u
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -22,11 +22,11 @@ from capedit.models.runtime import Images
 from capedit.models.tiger import Module, Tiger, TigerSight
 from capedit.models.tiger_torch import TorchModules
 from capedit.models.vilbert import TextInput, VisionInput
-from capedit.models.vocabulary import END, MASK, SPECIALS, START, Vocabulary
+from capedit.models.vocabulary import END, MASK, PAD, SPECIALS, START, Vocabulary
 from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson, Pair, Slips, as_it_stands, with_holes
 from capedit.training.rows import Gathered, Rows
-from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, State, find_path
+from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler, Sentinels, find_path
 from capedit.training.task import LossTerm
 from capedit.training.trials import Round, Trials, Tried
 from capedit.training.worth import Opening, Rewards
@@ -103,7 +103,7 @@ class TigerTask:
         self._model, self._lesson, self._store, self._training = model, lesson, store, training
         self._modules = TorchModules(model, vocabulary)
         self._examine = examine
-        self._sampler = Sampler(Sentinels(START, END, MASK), recall=model.config.recalls)
+        self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
         self._trials = Trials(self._modules, self._make_rewards(vocabulary), training.flips)
 
@@ -128,8 +128,8 @@ class TigerTask:
     def rate_factor(self, parameter: str) -> float:
         if parameter.startswith(("concepts.", "grounding.")):
             return 0.0  # trained before, on more images than have pairs
-        if parameter == "match_fit" or parameter.endswith(".hush"):
-            return 20.0  # single numbers that must find the scale of a whole network's opinion
+        if parameter == "match_fit":
+            return 20.0  # two numbers that must find the scale of another network's opinion
         return self._training.body_rate if parameter.startswith("encoders.") else 1.0
 
     def evaluate(self) -> Mapping[str, float]:
@@ -186,12 +186,12 @@ class TigerTask:
                 gathered.add(Module.DELETE, image, sample, rng, fits=False)
 
     def _add_insertions(
-        self, gathered: Gathered, image: int, pair: Pair, own: State | None, rng: np.random.Generator
+        self, gathered: Gathered, image: int, pair: Pair, own: list[int] | None, rng: np.random.Generator
     ) -> None:
         if own is None:
             path = self._gappy(pair, rng)
         else:
-            second_look = self._path(own.caption, pair.target)
+            second_look = self._path(own, pair.target)
             gathered.add(Module.DELETE, image, self._sampler.deletion(second_look), rng)
             path = as_it_stands(own, pair.target, self._training.alignment, self._training.order)
         after = int(rng.integers(path.rounds + 1))
@@ -205,8 +205,10 @@ class TigerTask:
         adding = self._sampler.addition(round.path, round.number - 1)
         worth = np.zeros(len(adding.labels), np.float32)
         worth[np.array(adding.labels) == CHANGE] = round.gains
-        labels = [label if gain else IGNORE for label, gain in zip(adding.labels, worth, strict=True)]
-        gathered.add(Module.ADD, image, replace(adding, labels=labels), rng, worth=worth)
+        tried = Sample(
+            adding.tokens, [label if gain else IGNORE for label, gain in zip(adding.labels, worth, strict=True)]
+        )
+        gathered.add(Module.ADD, image, tried, rng, worth=worth)
         inserting = self._sampler.insertion(round.path, round.number)
         gathered.add(Module.INSERT, image, inserting, rng, openings=round.openings)
 
@@ -251,7 +253,7 @@ class TigerTask:
 
     def _losses(self, module: Module, rows: Rows, sight: TigerSight, openings: Sequence[Opening]) -> dict[str, Tensor]:
         """Summed over rows of one module."""
-        text = rows.text if self._model.config.recalls else rows.text._replace(fallen=None)
+        text = TextInput(rows.ids, rows.ids != PAD)
         if module is Module.INSERT:
             return self._word_losses(text, rows, sight, openings)
         tags, match = (

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capedit.metrics.clashes import find_open_seams
-from capedit.models.decoding import Knobs, decode
+from capedit.models.decoding import Knobs, decode, frame
 from capedit.models.draft import Draft
-from capedit.models.frames import frame
 from capedit.models.runtime import Floats, Images
 from capedit.models.tiger_torch import TorchModules
 from capedit.training.pairs import MAX_WORDS, Pair
-from capedit.training.states import Path, State, path_taken
+from capedit.training.states import Path, path_taken
 from capedit.training.worth import Opening, Rewards, doubtful
 
 KNOBS = Knobs(rounds=2, stop_bias=-0.5)
@@ -115,9 +114,7 @@ class Trials:
         openings = [Opening(caption, at, pair) for at in path.inserted(number)]
         return Round(path, number, rewards[0] - rewards[1:], openings)
 
-    def state(self, tried: Tried, rng: np.random.Generator) -> State | None:
+    def state(self, tried: Tried, rng: np.random.Generator) -> list[int] | None:
         """A caption that the model made on its way; not the reference itself, which is seen anyway."""
-        changed = sorted({when for word in tried.draft.words for when in (word.born, word.died) if when})
-        if not changed:
-            return None
-        return State.of(tried.draft, changed[int(rng.integers(len(changed)))], self._modules.vocabulary)
+        made = tried.draft.trace().states[1:]
+        return self._modules.vocabulary.encode(made[int(rng.integers(len(made)))]) if made else None
