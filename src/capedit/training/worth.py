@@ -20,8 +20,6 @@ from capedit.training.pairs import Lesson, Pair
 
 LEAST_DOUBT = 0.01
 """Variance of a decision below which trying its opposite teaches next to nothing."""
-
-
 DOCUMENTS = 5000
 """Targets whose n-grams are counted: about as many as val and test have. The more there are, the more a rare n-gram
 would weigh; what is rewarded should be what is measured."""
