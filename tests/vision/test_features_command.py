@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from capedit.cli.features import features
 from capedit.vision.store import FeatureStore
+from capedit.vision.tokens import WITHHELD
 
 app = typer.Typer()
 app.command()(features)
@@ -37,6 +38,18 @@ def test_a_folder_becomes_a_store(folder: Path, tmp_path: Path, encoder_file: Pa
     assert code == 0
     assert "6 images: 6 stored, 0 already there, 0 failed" in text
     assert FeatureStore(store).tokens("4").features.shape == (10, 32)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_a_store_may_hold_a_blank_image(folder: Path, tmp_path: Path, encoder_file: Path, dtype: str) -> None:
+    arguments = (folder, "--out", tmp_path / "store", "--encoder", encoder_file, "--dtype", dtype)
+    assert run(*arguments)[0] == 0
+    assert WITHHELD not in FeatureStore(tmp_path / "store")
+    for _ in range(2):  # once is enough, twice does no harm
+        assert run(*arguments, "--withheld")[0] == 0
+    blank = FeatureStore(tmp_path / "store").tokens(WITHHELD)
+    assert blank.features.tolist() == [[0] * 32]
+    assert blank.boxes.tolist() == [[0, 0, 1, 1, 1]]
 
 
 def test_a_second_run_goes_on_and_bad_images_are_told(folder: Path, tmp_path: Path, encoder_file: Path) -> None:

@@ -15,6 +15,7 @@ from capedit.vision.registry import load_encoder
 from capedit.vision.shard import Precision
 from capedit.vision.store import FeatureStore
 from capedit.vision.store_writer import StoreWriter
+from capedit.vision.tokens import WITHHELD, VisualTokens
 
 _SHOWN = 10  # failures named on the console; the store's failures.jsonl has all
 
@@ -27,6 +28,9 @@ def features(
     ] = "default",
     grid: Annotated[int | None, typer.Option(min=1, help="Pool the feature map to GRID x GRID cells.")] = None,
     dtype: Annotated[Precision, typer.Option(help="How features are kept.")] = Precision.FLOAT16,
+    withheld: Annotated[
+        bool, typer.Option("--withheld", help="Keep a blank image too, for captions whose image may not be seen.")
+    ] = False,
     workers: Annotated[int, typer.Option(min=0, help="Threads; 0 for one per core.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
 ) -> None:
@@ -39,6 +43,8 @@ def features(
     started = time.monotonic()
     account = Account()
     with StoreWriter(store, engine, dtype) as writer, _progress() as progress:
+        if withheld and WITHHELD not in writer:
+            writer.add(WITHHELD, VisualTokens.blank(engine.dim))
         task = progress.add_task(escape(engine.name), total=len(entries), failed=0)
 
         def show(current: Account) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 from capedit.data import Instance, open_dataset
 from capedit.errors import CapeditError
 from capedit.training.examination import Question
-from capedit.vision import FeatureStore
+from capedit.vision import WITHHELD, FeatureStore
 
-WITHHELD = "withheld"
-"""The id of an image that nobody may see; a store may hold a blank token under it."""
 Edits = list[tuple[str, tuple[str, ...], tuple[str, ...]]]
 Captions = list[tuple[str, tuple[str, ...]]]
 

@@ -7,9 +7,10 @@ from capedit.vision.registry import load_encoder
 from capedit.vision.shard import Precision, StoreError
 from capedit.vision.store import FeatureStore
 from capedit.vision.store_writer import StoreWriter
-from capedit.vision.tokens import VisualTokens
+from capedit.vision.tokens import WITHHELD, VisualTokens
 
 __all__ = [
+    "WITHHELD",
     "Encoder",
     "FeatureStore",
     "GridEncoder",

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE_IMAGE_BOX = (0.0, 0.0, 1.0, 1.0, 1.0)
+WITHHELD = "withheld"
+"""The id of an image that nobody may see; a store may hold `VisualTokens.blank` under it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +43,11 @@ class VisualTokens:
             np.concatenate([features.mean(axis=0, keepdims=True), features]).astype(np.float32, copy=False),
             np.concatenate([np.array([WHOLE_IMAGE_BOX]), places]).astype(np.float32),
         )
+
+    @classmethod
+    def blank(cls, dim: int) -> VisualTokens:
+        """No image at all: a whole without any feature."""
+        return cls(np.zeros((1, dim), np.float32), np.array([WHOLE_IMAGE_BOX], np.float32))
 
     def __len__(self) -> int:
         return len(self.features)
