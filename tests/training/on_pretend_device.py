@@ -26,6 +26,7 @@ from capedit.models.tiger_torch import TorchModules
 from capedit.training import TrainConfig, fit
 from capedit.training.concepts import ConceptTask
 from capedit.training.grounding import GroundingTask
+from capedit.training.matching import MatchingTask
 from capedit.training.pairs import Lesson, Pair
 from capedit.training.systems import SystemExamination
 from capedit.training.task import Task
@@ -114,7 +115,12 @@ def ground(out: Path) -> Figures:
     torch.manual_seed(0)
     head = ConceptHead(DIM, ConceptConfig(words=8, shown=3, layers=1))
     concepts = ConceptTask(head, task.model.concept_words, lesson, store, examined)
-    return {**train(concepts, out / "concepts"), **train(grounding, out / "run")}
+    matching = MatchingTask(task.model, test_tiger.VOCABULARY, lesson, store, exam.questions)
+    return {
+        **train(concepts, out / "concepts"),
+        **train(grounding, out / "run"),
+        **{f"{name} of matching": figure for name, figure in train(matching, out / "matching").items()},
+    }
 
 
 def editors_of_the_paper(out: Path) -> Figures:

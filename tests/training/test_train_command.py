@@ -46,6 +46,7 @@ RECIPE: dict[str, Any] = {
     },
     "grounding": {"steps": 4, "batch_size": 8},
     "concepts": {"steps": 2, "batch_size": 8},
+    "matching": {"steps": 2, "batch_size": 8},
     "knobs": {"rounds": 2},
     "stages": [
         {"name": "captions", "captions": True, "train": {"steps": 4, "batch_size": 8}, "tiger": {"holes": 1.0}},
@@ -119,6 +120,7 @@ def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.Capture
         "concepts",
         "captions",
         "edits",
+        "matching",
         "weights.safetensors",
         "vocabulary.json",
         "recipe.json",
@@ -137,7 +139,8 @@ def test_a_stage_is_taken_part_of_the_way(grown: Path) -> None:
     start, end = (load_checkpoint(ended / name / "best.safetensors").tensors for name in ("captions", "edits"))
     assert not torch.equal(start["words.bias"], end["words.bias"])
     for name, weight in load_tiger(ended / "weights.safetensors").named_parameters():
-        torch.testing.assert_close(weight.data, 0.2 * start[name] + 0.8 * end[name], rtol=1e-5, atol=1e-7)
+        if not name.startswith("match"):  # trained by itself, after all stages
+            torch.testing.assert_close(weight.data, 0.2 * start[name] + 0.8 * end[name], rtol=1e-5, atol=1e-7)
     networks = {path: path.read_bytes() for path in (ended / "model").glob("*.onnx")}
     assert len(networks) == 2
     assert run(*arguments(grown)) == 0  # all is done: nothing is trained again

@@ -88,10 +88,9 @@ def train(
         if start is not None:
             begun, knobs = _begin(start, store)
             recipe = recipe.continued(asdict(knobs))
-        before = {"concepts": recipe.concepts, "grounding": recipe.grounding}
-        steps_of = {name: config.steps for name, config in before.items() if config is not None}
-        steps_of |= {stage.name: stage.train.steps for stage in recipe.stages}
-        bars = {name: progress.add_task(name, total=count) for name, count in steps_of.items()}
+        passed = {"concepts": recipe.concepts, "grounding": recipe.grounding}
+        passed |= {stage.name: stage.train for stage in recipe.stages} | {"matching": recipe.matching}
+        bars = {name: progress.add_task(name, total=way.steps) for name, way in passed.items() if way is not None}
 
         def watch(stage: str, step: Progress) -> None:
             show_training(progress, bars[stage], stage)(step)

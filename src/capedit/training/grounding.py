@@ -11,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from capedit.models.decoding import frame, pad_rows
-from capedit.models.device import array, tensor
 from capedit.models.grounding import Grounding
 from capedit.models.vilbert import TextInput, VisionInput
-from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN, Vocabulary
-from capedit.training.examination import Question, area_under_curve
+from capedit.models.vocabulary import MASK, UNKNOWN, Vocabulary
+from capedit.training.examination import Question
 from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson
+from capedit.training.rows import text_of
 from capedit.training.task import LossTerm
+from capedit.training.telling import tell_apart
 from capedit.vision import FeatureStore
 
 WORD_NOISE = 0.05
@@ -81,7 +81,7 @@ class GroundingTask:
                 wrong.append(_hidden(_one_of(self._wrong[image], draw), draw))
                 mistaken.append(at)
         vision = vision_of(self._store.batch(images))
-        return Batch(vision, _text([*right, *wrong]), torch.tensor(mistaken, dtype=torch.long))
+        return Batch(vision, text_of([*right, *wrong]), torch.tensor(mistaken, dtype=torch.long))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         images, wrong = len(batch.vision.features), len(batch.mistaken)
@@ -99,25 +99,10 @@ class GroundingTask:
         return {"contrast": LossTerm((to_caption + to_image) / 2), "ranking": LossTerm(ranking)}
 
     def evaluate(self) -> Mapping[str, float]:
-        """How well wrong captions are told from right ones, over all and image by image."""
-        wrong, right = (self._scores([q[1 + at] for q in self._questions]) for at in (0, 1))
-        return {"AUC": area_under_curve(right, wrong), "paired": float((right > wrong).mean())}
+        return tell_apart(self._judge, self._questions, self._vocabulary, self._store)
 
-    def _scores(self, captions: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        found = []
-        for start in range(0, len(captions), 256):
-            part = slice(start, start + 256)
-            text = frame(captions[part], self._vocabulary)
-            words = self._model.words(TextInput(tensor(text.ids), tensor(text.mask)))
-            cells = self._model.cells(vision_of(self._store.batch([q.image for q in self._questions[part]])))
-            found.append(array(self._model.evidence(words, cells).fit))
-        return np.concatenate(found).astype(np.float64)
-
-
-def _text(captions: Sequence[Sequence[int]]) -> TextInput:
-    text = pad_rows([[START, *caption, END] for caption in captions])
-    ids = tensor(text.ids)
-    return TextInput(ids, ids != PAD)
+    def _judge(self, text: TextInput, vision: VisionInput) -> Tensor:
+        return self._model.evidence(self._model.words(text), self._model.cells(vision)).fit
 
 
 def _one_of(captions: Sequence[list[int]], rng: np.random.Generator) -> list[int]:

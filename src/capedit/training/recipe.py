@@ -48,6 +48,8 @@ class Recipe:
     """How the grounding is trained before all stages, if the shape has one."""
     concepts: TrainConfig | None = None
     """How the layers of the concept channel are trained before all stages, if the shape has some (`concept_layers`)."""
+    matching: TrainConfig | None = None
+    """How the matching head is trained after all stages, by itself, if the model has one."""
 
     @classmethod
     def load(cls, name: str | Path) -> "Recipe":
@@ -68,13 +70,13 @@ class Recipe:
                 )
                 for stage in told["stages"]
             )
-            grounding, concepts = (
-                TrainConfig(**told[name]) if name in told else None for name in ("grounding", "concepts")
-            )
+            apart = [
+                TrainConfig(**told[name]) if name in told else None for name in ("grounding", "concepts", "matching")
+            ]
             if not stages:
                 raise ValueError("it needs a stage")
             shape = told.get("shape")
-            return cls(told["name"], told.get("min_count", 1), shape, told["knobs"], stages, grounding, concepts)
+            return cls(told["name"], told.get("min_count", 1), shape, told["knobs"], stages, *apart)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error
 
@@ -93,9 +95,10 @@ class Recipe:
     def _trained(self, **changes: Any) -> "Recipe":
         """With these changes to how every stage is trained."""
         stages = tuple(replace(stage, train=replace(stage.train, **changes)) for stage in self.stages)
-        before = (self.grounding, self.concepts)
-        grounding, concepts = (each and replace(each, **changes) for each in before)
-        return replace(self, stages=stages, grounding=grounding, concepts=concepts)
+        grounding, concepts, matching = (
+            each and replace(each, **changes) for each in (self.grounding, self.concepts, self.matching)
+        )
+        return replace(self, stages=stages, grounding=grounding, concepts=concepts, matching=matching)
 
     def config(self, vocabulary: int, feature_width: int, concepts: int) -> TigerConfig:
         """The model's shape for these data."""

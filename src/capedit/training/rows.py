@@ -7,10 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from capedit.models.decoding import pad_rows
 from capedit.models.device import tensor
 from capedit.models.runtime import Floats
 from capedit.models.tiger import Module
-from capedit.models.vocabulary import MASK, PAD, START, UNKNOWN
+from capedit.models.vilbert import TextInput
+from capedit.models.vocabulary import END, MASK, PAD, START, UNKNOWN
 from capedit.training.states import IGNORE, Sample
 from capedit.training.worth import Opening
 
@@ -114,3 +116,9 @@ class Gathered:
                 opening[at, masks] = row.opening + np.arange(len(masks))
         images, fits = (torch.tensor([row[at] for row in rows], dtype=torch.long) for at in (0, 2))
         return Rows(tensor(ids), tensor(labels), images, fits, tensor(worth), tensor(opening))
+
+
+def text_of(captions: Sequence[Sequence[int]]) -> TextInput:
+    """Whole captions, with their sentinels, as a network reads them."""
+    ids = tensor(pad_rows([[START, *caption, END] for caption in captions]).ids)
+    return TextInput(ids, ids != PAD)

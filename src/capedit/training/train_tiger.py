@@ -26,6 +26,7 @@ from capedit.training.distributed import Workers
 from capedit.training.examination import Examination, Question
 from capedit.training.grounding import GroundingTask
 from capedit.training.loop import Progress, fit
+from capedit.training.matching import MatchingTask
 from capedit.training.material import Material
 from capedit.training.pairs import Lesson, Pair
 from capedit.training.recipe import Recipe, Stage
@@ -94,6 +95,8 @@ def train_tiger(
             ground(ready, recipe.grounding, out / "grounding", workers, partial(watch, "grounding"))
     for stage in recipe.stages:
         main(ready, stage, out / stage.name, workers, partial(watch, stage.name))
+    if recipe.matching is not None and ready.model.match is not None:
+        learn_matching(ready, recipe.matching, out / "matching", workers, partial(watch, "matching"))
     if leads:
         save_tiger(ready.model, out / "weights.safetensors")
     return Trained(ready.model.eval(), ready.vocabulary, Examination(questions, store, Knobs(**recipe.knobs)))
@@ -166,6 +169,16 @@ def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: 
     fit(task, stage.train, out, workers=workers, watch=watch)
     load_best(ready.model, out)
     ready.model.load_state_dict(mean_weights(begun, ready.model.state_dict(), stage.taken))
+
+
+def learn_matching(
+    ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
+) -> None:
+    """After all stages: whether a caption fits, by what the finished Tagger_del reads."""
+    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
+    task = MatchingTask(ready.model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
+    fit(task, config, out, workers=workers, watch=watch)
+    load_best(ready.model, out)
 
 
 def load_best(model: nn.Module, out: Path) -> None:
