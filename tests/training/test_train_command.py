@@ -134,6 +134,15 @@ def test_from_captions_to_a_model_that_edits(files: Path, capsys: pytest.Capture
     assert editor.edit(torch.zeros(20, 20, 3, dtype=torch.uint8).numpy(), "A dog on the sofa.").source
 
 
+def test_without_wrong_captions_the_matching_head_stays_as_it_was(files: Path) -> None:
+    (files / "recipe.json").write_text(json.dumps(RECIPE | {"stages": RECIPE["stages"][:1]}))
+    right = [json.loads(line) for line in (files / "train.jsonl").read_text().splitlines()]
+    told = [json.dumps(record | {"Ref-Cap": record["GT-Cap"]}) for record in right]
+    (files / "train.jsonl").write_text("\n".join(told))
+    assert run(*arguments(files)) == 0
+    assert not (files / "run/matching").exists()
+
+
 def test_a_stage_is_taken_part_of_the_way(grown: Path) -> None:
     ended = grown / "run"
     start, end = (load_checkpoint(ended / name / "best.safetensors").tensors for name in ("captions", "edits"))

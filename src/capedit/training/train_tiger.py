@@ -177,8 +177,9 @@ def learn_matching(
     """After all stages: whether a caption fits, by what the finished Tagger_del reads."""
     lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
     task = MatchingTask(ready.model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
-    fit(task, config, out, workers=workers, watch=watch)
-    load_best(ready.model, out)
+    if len(task):  # else no wrong caption has an image
+        fit(task, config, out, workers=workers, watch=watch)
+        load_best(ready.model, out)
 
 
 def load_best(model: nn.Module, out: Path) -> None:
