@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +46,11 @@ class Setup:
     material: Material
     store: FeatureStore
     examination: Examination
+
+    @cached_property
+    def lesson(self) -> Lesson:
+        """All of the material, in the words of the model."""
+        return Lesson.of(self.material.edits, self.material.right, self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -141,9 +146,8 @@ def ground(
     ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
 ) -> None:
     """Before all stages: the evidence that TIger will read, learned on all captioned images."""
-    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
     model = ready.model.grounding
-    task = GroundingTask(model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
+    task = GroundingTask(model, ready.vocabulary, ready.lesson, ready.store, ready.examination.questions)
     fit(task, config, out, workers=workers, watch=watch)
     load_best(model, out)
 
@@ -152,10 +156,9 @@ def learn_concepts(
     ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
 ) -> None:
     """Likewise: what the cells of an image say together of its words."""
-    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
     head, questions = ready.model.concepts, ready.examination.questions
     targets = [Pair(asked.image, [], ready.vocabulary.encode(asked.target)) for asked in questions]
-    task = ConceptTask(head, ready.model.concept_words, lesson, ready.store, targets)
+    task = ConceptTask(head, ready.model.concept_words, ready.lesson, ready.store, targets)
     fit(task, config, out, workers=workers, watch=watch)
     load_best(head, out)
 
@@ -163,8 +166,10 @@ def learn_concepts(
 def main(ready: Setup, stage: Stage, out: Path, workers: Workers | None, watch: Callable[[Progress], None]) -> None:
     """One stage: afterwards the model is as far as `Stage.taken` says on the way to the best weights of it."""
     begun = deepcopy(ready.model.state_dict())
-    edits = [(image, c, c) for image, c in ready.material.right] if stage.captions else ready.material.edits
-    lesson = Lesson.of(edits, ready.material.right, ready.vocabulary)
+    lesson = ready.lesson
+    if stage.captions:
+        right = ready.material.right
+        lesson = Lesson.of([(image, c, c) for image, c in right], right, ready.vocabulary)
     task = TigerTask(ready.model, ready.vocabulary, lesson, ready.store, stage.tiger, ready.examination)
     fit(task, stage.train, out, workers=workers, watch=watch)
     load_best(ready.model, out)
@@ -175,8 +180,7 @@ def learn_matching(
     ready: Setup, config: TrainConfig, out: Path, workers: Workers | None, watch: Callable[[Progress], None]
 ) -> None:
     """After all stages: whether a caption fits, by what the finished Tagger_del reads."""
-    lesson = Lesson.of(ready.material.edits, ready.material.right, ready.vocabulary)
-    task = MatchingTask(ready.model, ready.vocabulary, lesson, ready.store, ready.examination.questions)
+    task = MatchingTask(ready.model, ready.vocabulary, ready.lesson, ready.store, ready.examination.questions)
     if len(task):  # else no wrong caption has an image
         fit(task, config, out, workers=workers, watch=watch)
         load_best(ready.model, out)
