@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from capedit.cli.console import out, print_json
+from capedit.cli.eye import build_eye
 from capedit.cli.progress import progress_bar, show_training
 from capedit.data import DataError, open_dataset, write_dataset
 from capedit.data.builders import CocoEeOptions, Mode, build_coco_ee, flickr30k_ee, read_esnli
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from capedit.data.builders.candidates import Scorer
 
 build = typer.Typer(help="Rebuild the benchmarks.", no_args_is_help=True)
+build.command("eye")(build_eye)
 
 
 class MeaningFilter(StrEnum):
@@ -193,14 +195,12 @@ def build_encoder(
     Writes `encoder.onnx` (for `capedit features --encoder`) and `concepts.safetensors` (for `capedit train`).
     """
     from capedit.models.concept_files import ConceptTable
-    from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite, load_published, read_published_weights
+    from capedit.models.efficientnet import load_published, new_network, read_published_weights
     from capedit.models.efficientnet_onnx import load_onnx
     from capedit.training.config import TrainConfig
     from capedit.training.train_encoder import CONCEPTS, ENCODER, EncoderRecipe, train_encoder
 
-    if variant not in LITE_CONFIGS:
-        raise CapeditError(f"--variant {variant}: expected {', '.join(LITE_CONFIGS)}")
-    network = EfficientNetLite(LITE_CONFIGS[variant]).eval()
+    network = new_network(variant)
     start = None
     if weights.is_dir():
         load_onnx(network, weights / ENCODER)

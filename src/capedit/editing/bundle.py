@@ -1,7 +1,8 @@
 """A model folder: what an editor is made of, as files.
 
 `model.json` says what it is and how it behaves, `vocabulary.json` lists its words or word pieces, and the networks are
-ONNX files or a `weights.safetensors`. Nothing in it can run code.
+ONNX files or a `weights.safetensors`; `encoder.onnx` is there if it wants an image encoder other than the package's.
+Nothing in it can run code.
 """
 
 import json
@@ -17,6 +18,8 @@ from capedit.models.word_pieces import load_vocabulary
 
 BUNDLED = Path(__file__).parent / "weights"
 """The model that comes with the package."""
+ENCODER = "encoder.onnx"
+"""The encoder of a model that does not read the tokens of the package's own."""
 FORMAT = 1
 _T = TypeVar("_T")
 
@@ -67,6 +70,12 @@ class Bundle:
             )
         except (KeyError, TypeError) as error:
             raise CapeditError(f"{path}: {error!r}") from error
+
+    @property
+    def own_encoder(self) -> str:
+        """The encoder that comes with it, as `load_encoder` takes it: a file in the folder, else the package's own."""
+        path = self.folder / ENCODER
+        return str(path) if path.is_file() else "default"
 
     @property
     def label(self) -> str:

@@ -65,7 +65,7 @@ class Editor:
         With the torch runtime, `device` may be `cuda`, or `cuda:1` and so on.
         """
         bundle = Bundle.load(find_bundle(model))
-        encoder = load_encoder("default", threads=threads)
+        encoder = load_encoder(bundle.own_encoder, threads=threads)
         if encoder.hash != bundle.encoder:
             raise CapeditError(
                 f"{bundle.folder}: trained on the visual tokens of encoder {bundle.encoder}, not of "

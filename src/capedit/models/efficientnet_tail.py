@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from capedit.models.efficientnet import Block, ConvNorm, EfficientNetLite, same_padding
+from capedit.models.depthwise import depthwise
+from capedit.models.efficientnet import Block, ConvNorm, EfficientNetLite
 
 
 class Pointwise(nn.Module):
@@ -37,15 +38,11 @@ class Depthwise(nn.Module):
         weight, bias = layer.folded()
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(bias)
-        self.kernel, self.stride = layer.kernel, layer.stride
+        self.stride = layer.stride
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, H, W, C) -> (B, H', W', C)."""
-        top, bottom = same_padding(x.shape[1], self.kernel, self.stride)
-        left, right = same_padding(x.shape[2], self.kernel, self.stride)
-        padded = nn.functional.pad(x, (0, 0, left, right, top, bottom)).permute(0, 3, 1, 2)
-        y = nn.functional.conv2d(padded, self.weight, self.bias, self.stride, groups=len(self.weight))
-        return nn.functional.relu6(y).permute(0, 2, 3, 1)
+        return nn.functional.relu6(depthwise(x, self.weight, self.bias, self.stride))
 
 
 class TailBlock(nn.Module):

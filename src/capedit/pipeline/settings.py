@@ -91,7 +91,9 @@ class Treatment:
         return Bundle.load(find_bundle(self.model))
 
     def load_encoder(self) -> Encoder:
-        return load_encoder(self.encoder, threads=1)
+        """The one that was named, else the model's own."""
+        name = self.bundle().own_encoder if self.encoder == "default" else self.encoder
+        return load_encoder(name, threads=1)
 
     def load_editor(self) -> Editor:
         """An editor on one core: runs use several processes instead of several threads."""

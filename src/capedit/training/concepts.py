@@ -15,7 +15,7 @@ from capedit.models.vilbert import VisionInput
 from capedit.training.images import vision_of
 from capedit.training.pairs import Lesson, Pair
 from capedit.training.task import LossTerm
-from capedit.vision import FeatureStore
+from capedit.vision.store import TokenSource
 
 EVALUATION_BATCH = 128
 WITHHELD = 0.02
@@ -37,7 +37,7 @@ class ConceptTask:
     """Nats an image over the linear scores, on the images that are examined."""
 
     def __init__(
-        self, head: ConceptHead, words: ConceptWords, lesson: Lesson, store: FeatureStore, examined: Sequence[Pair]
+        self, head: ConceptHead, words: ConceptWords, lesson: Lesson, store: TokenSource, examined: Sequence[Pair]
     ) -> None:
         self._head, self._of_token, self._store, self._lesson = head, array(words.of_token), store, lesson
         self._images = [image for image, captions in lesson.right.items() if captions]
@@ -66,13 +66,17 @@ class ConceptTask:
         images = [self._images[index] for index in indices]
         shown = [np.random.default_rng([step, int(index)]).random() >= WITHHELD for index in indices]
         vision = _withhold(vision_of(self._store.batch(images)), tensor(np.array(shown)))
-        return Batch(vision, self._shares([self._lesson.right[image] for image in images]))
+        return Batch(vision, self.shares([self._lesson.right[image] for image in images]))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         return {"words": float(len(batch.shares))}
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
-        return {"words": LossTerm(_loss(self._head(batch.vision)[:, 0], batch.shares))}
+        return {"words": LossTerm(self.surprise(batch.vision, batch.shares))}
+
+    def surprise(self, vision: VisionInput, shares: Tensor) -> Tensor:
+        """Nats that the words of all these images cost together."""
+        return _loss(self._head(vision)[:, 0], shares)
 
     def evaluate(self) -> Mapping[str, float]:
         loss = self._examine()
@@ -84,11 +88,12 @@ class ConceptTask:
         total, images = 0.0, list(self._examined)
         for start in range(0, len(images), EVALUATION_BATCH):
             part = images[start : start + EVALUATION_BATCH]
-            logits = self._head(vision_of(self._store.batch(part)))[:, 0]
-            total += float(_loss(logits, self._shares([self._examined[image] for image in part])))
+            vision = vision_of(self._store.batch(part))
+            total += float(self.surprise(vision, self.shares([self._examined[image] for image in part])))
         return total / len(images)
 
-    def _shares(self, captions: Sequence[Sequence[Sequence[int]]]) -> Tensor:
+    def shares(self, captions: Sequence[Sequence[Sequence[int]]]) -> Tensor:
+        """For the captions of each image, the share that has each concept word (B, C)."""
         found = np.zeros((len(captions), len(self._head.prior)), np.float32)
         for row, known in zip(found, captions, strict=True):
             for caption in known:

@@ -17,7 +17,7 @@ from capedit.metrics.clashes import find_clashes, find_open_seams
 from capedit.models.decoding import Calibration, Knobs, decode
 from capedit.models.draft import Draft
 from capedit.models.runtime import Images, Modules, Seen
-from capedit.vision import FeatureStore
+from capedit.vision.store import TokenSource
 
 BATCH = 64
 
@@ -54,7 +54,7 @@ class Answers:
 class Examination:
     """Questions about images of a feature store."""
 
-    def __init__(self, questions: Sequence[Question], store: FeatureStore, knobs: Knobs) -> None:
+    def __init__(self, questions: Sequence[Question], store: TokenSource, knobs: Knobs) -> None:
         self.questions, self._store, self.knobs = list(questions), store, knobs
 
     def __call__(self, modules: Modules, calibration: Calibration | None = None) -> dict[str, float]:

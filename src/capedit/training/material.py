@@ -1,12 +1,13 @@
 """What a model is trained and examined on, read from files and tied to the images of a feature store."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from capedit.data import Instance, open_dataset
 from capedit.errors import CapeditError
 from capedit.training.examination import Question
+from capedit.training.pairs import MAX_WORDS
 from capedit.vision import WITHHELD, FeatureStore
 
 Edits = list[tuple[str, tuple[str, ...], tuple[str, ...]]]
@@ -55,9 +56,15 @@ class Material:
                 right.append((image, instance.reference_tokens))
         return cls(found, right)
 
-    def without(self, images: frozenset[str]) -> "Material":
+    def without(self, images: Set[str]) -> "Material":
         """What is left if some images may not be used."""
         return Material([e for e in self.edits if e[0] not in images], [c for c in self.right if c[0] not in images])
+
+    def with_unchanged(self) -> "Material":
+        """One edit more for each image that has none: of a right caption, of which nothing should become."""
+        edited = {image for image, *_ in self.edits}
+        alone = {image: caption for image, caption in self.right if image not in edited and len(caption) <= MAX_WORDS}
+        return Material([*self.edits, *((image, caption, caption) for image, caption in alone.items())], self.right)
 
 
 def read_questions(paths: Sequence[Path], keys: ImageKeys, *, withheld: bool = False) -> list[Question]:

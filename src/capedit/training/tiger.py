@@ -30,7 +30,7 @@ from capedit.training.states import CHANGE, IGNORE, KEEP, Path, Sample, Sampler,
 from capedit.training.task import LossTerm
 from capedit.training.trials import Round, Trials, Tried
 from capedit.training.worth import Opening, Rewards
-from capedit.vision import FeatureStore
+from capedit.vision.store import TokenSource
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class TigerTask:
         model: Tiger,
         vocabulary: Vocabulary,
         lesson: Lesson,
-        store: FeatureStore,
+        store: TokenSource,
         training: TigerTraining,
         examine: Callable[[TorchModules], Mapping[str, float]],
     ) -> None:

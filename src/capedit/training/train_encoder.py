@@ -10,7 +10,7 @@ import torch
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.concept_files import ConceptTable
-from capedit.models.device import CPU, placed, tensor, working_on
+from capedit.models.device import CPU, placed, working_on
 from capedit.models.efficientnet import EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import Tail
@@ -87,13 +87,17 @@ def train_encoder(
     best = load_checkpoint(out / "run" / "best.safetensors")
     load_into(model, best.tensors, out / "run" / "best.safetensors")
     model.tail.write_back(network)
-    encoder = out / ENCODER
-    final_side = round(model.tail(tensor(cache.batch(np.zeros(1, np.int64)))).shape[1] ** 0.5)
-    export_onnx(network, encoder, name="capedit", bits=Bits.FLOAT16, pooling=area_pooling(final_side, recipe.grid))
-    score = model.score
-    ConceptTable(tuple(words), GridEncoder(encoder).hash, score.weight, score.bias, torch.logit(prior, eps=1e-5)).save(
+    encoder, score = write_encoder(network, out / ENCODER, recipe.grid), model.score
+    ConceptTable(tuple(words), encoder.hash, score.weight, score.bias, torch.logit(prior, eps=1e-5)).save(
         out / CONCEPTS
     )
     figures: dict[str, float] = best.state["figures"]
     (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     return figures
+
+
+def write_encoder(network: EfficientNetLite, path: Path, grid: int) -> GridEncoder:
+    """The network as a file that an editor's images are encoded with."""
+    pooling = area_pooling(network.config.side, grid)
+    export_onnx(network, path, name="capedit", bits=Bits.FLOAT16, pooling=pooling)
+    return GridEncoder(path)

@@ -113,7 +113,7 @@ def setup(
     store: FeatureStore,
 ) -> tuple[SystemTask, dict[str, float]]:
     """The system as it starts, with its lessons and its examination."""
-    material = material.without(frozenset(question.image for question in questions))
+    material = material.without({question.image for question in questions})
     if not material.edits:
         raise CapeditError(f"{store.path}: holds no image of any edit to train on")
     lesson = Lesson.of(material.edits, [], vocabulary)

@@ -116,9 +116,7 @@ def setup(
     start: Start | None = None,
 ) -> Setup:
     """The words, the model as it starts, and the examination."""
-    seen = {question.image for question in questions}
-    if any(image in seen for image, *_ in material.edits) or any(image in seen for image, _ in material.right):
-        material = material.without(frozenset(seen))
+    material = material.without({question.image for question in questions})
     if not material.edits:
         raise CapeditError(f"{store.path}: holds no image of any edit to train on")
     if concepts is not None and concepts.encoder != store.header.encoder_hash:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,15 @@ class TokenBatch(NamedTuple):
     features: NDArray[np.float32]  # (B, N, D)
     boxes: NDArray[np.float32]  # (B, N, 5)
     counts: NDArray[np.int64]  # (B,)
+
+
+class TokenSource(Protocol):
+    """Whatever gives the visual tokens of images by their ids, and says by which encoder."""
+
+    @property
+    def header(self) -> StoreHeader: ...
+
+    def batch(self, image_ids: Sequence[str]) -> TokenBatch: ...
 
 
 @dataclass(frozen=True)
