@@ -17,8 +17,10 @@ from capedit.models.efficientnet_tail import Tail
 from capedit.models.tiger import Tiger, TigerConfig
 from capedit.models.vocabulary import Vocabulary
 from capedit.pipeline.settings import Treatment
-from capedit.training.eye import Eye, SeenThrough
-from capedit.training.material import Captions, Edits, Material
+from capedit.training.concepts import ConceptTask
+from capedit.training.eye import Eye, EyeTask, SeenThrough
+from capedit.training.pairs import Lesson, Pair
+from capedit.training.tiger import TigerTask, TigerTraining
 from capedit.training.train_eye import EyeRecipe, export_body
 from capedit.vision import FeatureStore, GridEncoder, StoreWriter
 from capedit.vision.extraction import extract, find_images
@@ -123,15 +125,30 @@ def test_another_encoder_than_the_editors_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_eye_sees_what_its_encoder_gives(world: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def maps(world: Path) -> FeatureStore:
+    """What the frozen stages make of the pictures."""
+    export_body(read_network(world), world / "body.onnx", FROZEN)
+    body = GridEncoder(world / "body.onnx", threads=1)
+    with StoreWriter(world / "maps", body) as writer:
+        extract(find_images([world / "pictures"]), body, writer)
+    return FeatureStore(world / "maps")
+
+
+def read_network(world: Path) -> EfficientNetLite:
     network = new_network("lite0")
     load_onnx(network, world / "encoder.onnx")
-    export_body(network, tmp_path / "body.onnx", FROZEN)
-    body, entries = GridEncoder(tmp_path / "body.onnx", threads=1), find_images([world / "pictures"])
-    with StoreWriter(tmp_path / "maps", body) as writer:
-        extract(entries, body, writer)
-    eye = Eye(Tail(network, FROZEN.frozen_stages), Tiger(wide_config(), torch.arange(7, 15)), FROZEN.grid)
-    seen = SeenThrough(eye, FeatureStore(tmp_path / "maps")).batch([entry.image_id for entry in entries])
+    return network
+
+
+def made_eye(world: Path) -> Eye:
+    torch.manual_seed(0)
+    return Eye(Tail(read_network(world), FROZEN.frozen_stages), Tiger(wide_config(), torch.arange(7, 15)), FROZEN.grid)
+
+
+def test_the_eye_sees_what_its_encoder_gives(world: Path, maps: FeatureStore) -> None:
+    entries = find_images([world / "pictures"])
+    seen = SeenThrough(made_eye(world), maps).batch([entry.image_id for entry in entries])
     given = GridEncoder(world / "encoder.onnx").encode([entry.path for entry in entries])
     assert seen.counts.tolist() == [len(tokens.features) for tokens in given]
     np.testing.assert_allclose(seen.boxes, [tokens.boxes for tokens in given], atol=1e-6)
@@ -139,7 +156,25 @@ def test_the_eye_sees_what_its_encoder_gives(world: Path, tmp_path: Path) -> Non
     assert np.abs(seen.features - features).max() < 5e-3 * np.abs(features).max()  # maps are kept in 16 bits
 
 
-def test_an_image_without_edits_gets_one_of_which_nothing_becomes() -> None:
-    right: Captions = [("1", ("a", "dog")), ("2", ("a", "cat")), ("2", ("the", "cat")), ("3", ("a",) * 30)]
-    edits: Edits = [("1", ("a", "cat"), ("a", "dog"))]
-    assert Material(edits, right).with_unchanged().edits == [*edits, ("2", ("the", "cat"), ("the", "cat"))]
+def test_images_without_edits_teach_words_alone_and_the_editor_learns_nothing(world: Path, maps: FeatureStore) -> None:
+    eye, vocabulary = made_eye(world), Vocabulary(WORDS)
+    edits = [("0", ["a", "blue", "sofa"], ["a", "red", "sofa"]), ("1", ["a", "red", "sofa"], ["a", "blue", "sofa"])]
+    right = [(image, ["a", "dog", "on", "a", "sofa"]) for image in "0123"]
+    lesson = Lesson.of(edits, right, vocabulary)
+    editor = eye.editor
+    task = EyeTask(
+        eye,
+        TigerTask(editor, vocabulary, lesson, maps, TigerTraining(), lambda _: {}),
+        ConceptTask(editor.concepts, editor.concept_words, lesson, SeenThrough(eye, maps), [Pair("4", [], [7])]),
+        lesson,
+        maps,
+    )
+    assert len(task) == 4  # two edits, and two images without
+    lone, mixed = (task.batch(np.array(at), np.random.default_rng(0)) for at in ([2, 3], [2, 0]))
+    assert {name for name, weight in task.loss_weights(lone).items() if weight} == {"words"}
+    assert set(task.loss(lone)) == {"words"}
+    assert task.loss_weights(mixed)["words"] == 2
+    assert task.loss_weights(mixed)["delete"] > 0
+    assert set(task.loss(mixed)) == {"delete", "add", "insert", "match", "words"}
+    learning = {name for name, _ in eye.named_parameters() if task.rate_factor(name)}
+    assert learning == {name for name, _ in eye.named_parameters() if name.startswith("tail.")} != set()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from capedit.edits import Alignment, Order
-from capedit.models.decoding import Knobs
+from capedit.models.decoding import Calibration, Knobs, Scale
 from capedit.models.tiger import Tiger
 from capedit.models.vilbert import TextInput
 from capedit.models.vocabulary import PAD, START, UNKNOWN, Vocabulary
@@ -64,14 +64,17 @@ def made_store(folder: Path, pairs: list[tuple[str, list[str], list[str]]]) -> F
     return FeatureStore(folder)
 
 
-def made_task(folder: Path, training: TigerTraining = OURS, count: int = 32) -> tuple[TigerTask, Examination]:
+def made_task(
+    folder: Path, training: TigerTraining = OURS, count: int = 32, calibration: Calibration | None = None
+) -> tuple[TigerTask, Examination]:
     torch.manual_seed(0)
     pairs = made_pairs(count)
     store = made_store(folder / "store", pairs)
     model = Tiger(tiny_config(), torch.arange(7, 15))
     right = [(image, target) for image, _, target in pairs]
     exam = Examination([Question(image, tuple(r), tuple(t)) for image, r, t in pairs], store, Knobs(fits_above=0.5))
-    return TigerTask(model, VOCABULARY, Lesson.of(pairs, right, VOCABULARY), store, training, exam), exam
+    lesson = Lesson.of(pairs, right, VOCABULARY)
+    return TigerTask(model, VOCABULARY, lesson, store, training, exam, calibration), exam
 
 
 @pytest.mark.parametrize("training", [TigerTraining(), OURS], ids=["published", "ours"])
@@ -198,6 +201,23 @@ def test_what_was_only_tried_is_no_gold_label(tmp_path: Path) -> None:
     weights = task.loss_weights(tried)
     masks = int((tried.rows["insert"].labels != IGNORE).sum())
     assert weights["insert"] == masks - len(tried.openings)
+
+
+def test_losses_are_of_opinions_as_a_calibration_reads_them(tmp_path: Path) -> None:
+    def losses(calibration: Calibration | None) -> dict[str, float]:
+        task, _ = made_task(tmp_path, TigerTraining(), calibration=calibration)
+        batch = task.batch(np.arange(32), np.random.default_rng(0))
+        return {
+            name: float(term.total.detach() / task.loss_weights(batch)[name]) for name, term in task.loss(batch).items()
+        }
+
+    sure = Scale(1, 50.0)  # of any change, and of any caption that it fits
+    plain, certain = losses(None), losses(Calibration(sure, sure, Scale(1e6), sure))
+    assert losses(Calibration()) == plain
+    assert certain["match"] > 40 + plain["match"]  # every caption is wrong
+    assert certain["delete"] > 10 + plain["delete"]  # KEEP is gold for most words
+    assert certain["add"] > 10 + plain["add"]
+    assert np.isclose(certain["insert"], np.log(len(VOCABULARY)), atol=1e-3)  # no word is likelier than another
 
 
 def test_slips_are_learned_from_replacements() -> None:

@@ -74,14 +74,15 @@ class SeenThrough:
 
 
 class Batch(NamedTuple):
-    """Edits whose images are maps, and the share of each image's captions that have each concept word."""
+    """Maps of images, of which the first have edits, and the share of each image's captions that have each word."""
 
+    maps: Tensor
     edits: tiger.Batch
     shares: Tensor
 
 
 class EyeTask:
-    """An example is an edit, and all right captions of its image."""
+    """An example is an edit and the right captions of its image, or an image without edits and its captions."""
 
     name = "eye"
     metric = "gain"
@@ -93,39 +94,46 @@ class EyeTask:
         edits: TigerTask,
         words: ConceptTask,
         lesson: Lesson,
+        maps: TokenSource,
         examine: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`edits` and `words` are tasks of the eye's editor; the images of `edits` are maps. `examine` adds marks."""
-        self._eye, self._edits, self._words, self._lesson, self._examine = eye, edits, words, lesson, examine
+        """`edits` and `words` are tasks of the eye's editor, learned from the same lesson. `examine` adds marks."""
+        self._eye, self._edits, self._words, self._examine = eye, edits, words, examine
+        self._lesson, self._maps = lesson, maps
+        edited = {pair.image for pair in lesson.pairs}
+        self._lone = [image for image, captions in lesson.right.items() if captions and image not in edited]
 
     @property
     def model(self) -> Eye:
         return self._eye
 
     def __len__(self) -> int:
-        return len(self._edits)
+        return len(self._edits) + len(self._lone)
 
     def fingerprint(self) -> str:
         shape = {name: tuple(weight.shape) for name, weight in self._eye.tail.state_dict().items()}
-        return sha256(repr([self._edits.fingerprint(), shape]).encode()).hexdigest()[:16]
+        return sha256(repr([self._edits.fingerprint(), len(self), shape]).encode()).hexdigest()[:16]
 
     def rate_factor(self, parameter: str) -> float:
         return 1.0 if parameter.startswith("tail.") else 0.0
 
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
         """Half of the images are seen in a mirror."""
-        edits = self._edits.batch(indices, rng)
-        step, maps = int(rng.integers(2**32)), array(edits.vision.features[:, 1:])
-        mirrored = np.array([np.random.default_rng([step, int(at)]).integers(2) for at in indices], bool)
+        edited, lone = indices[indices < len(self._edits)], indices[indices >= len(self._edits)]
+        edits, step = self._edits.batch(edited, rng), int(rng.integers(2**32))
+        images = [self._lesson.pairs[at].image for at in edited]
+        images += [self._lone[at - len(self._edits)] for at in lone]
+        maps = self._maps.batch(images).features[:, 1:]
+        turned = [np.random.default_rng([step, int(at)]).integers(2) for at in (*edited, *lone)]
+        mirrored = np.array(turned, bool)
         maps[mirrored] = mirror(maps[mirrored])
-        shares = self._words.shares([self._lesson.right[self._lesson.pairs[at].image] for at in indices])
-        return Batch(edits._replace(vision=VisionInput(tensor(maps), edits.vision.locations, None)), shares)
+        return Batch(tensor(maps), edits, self._words.shares([self._lesson.right[image] for image in images]))
 
     def loss_weights(self, batch: Batch) -> Mapping[str, float]:
         return {**self._edits.loss_weights(batch.edits), "words": float(len(batch.shares))}
 
     def loss(self, batch: Batch) -> Mapping[str, LossTerm]:
-        seen = self._eye(batch.edits.vision.features)
+        seen = self._eye(batch.maps)
         edits = self._edits.loss(batch.edits._replace(vision=seen))
         return {**edits, "words": LossTerm(self._words.surprise(seen, batch.shares), WORDS)}
 

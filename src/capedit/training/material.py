@@ -7,7 +7,6 @@ from pathlib import Path
 from capedit.data import Instance, open_dataset
 from capedit.errors import CapeditError
 from capedit.training.examination import Question
-from capedit.training.pairs import MAX_WORDS
 from capedit.vision import WITHHELD, FeatureStore
 
 Edits = list[tuple[str, tuple[str, ...], tuple[str, ...]]]
@@ -59,12 +58,6 @@ class Material:
     def without(self, images: Set[str]) -> "Material":
         """What is left if some images may not be used."""
         return Material([e for e in self.edits if e[0] not in images], [c for c in self.right if c[0] not in images])
-
-    def with_unchanged(self) -> "Material":
-        """One edit more for each image that has none: of a right caption, of which nothing should become."""
-        edited = {image for image, *_ in self.edits}
-        alone = {image: caption for image, caption in self.right if image not in edited and len(caption) <= MAX_WORDS}
-        return Material([*self.edits, *((image, caption, caption) for image, caption in alone.items())], self.right)
 
 
 def read_questions(paths: Sequence[Path], keys: ImageKeys, *, withheld: bool = False) -> list[Question]:

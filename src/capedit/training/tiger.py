@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from capedit.edits import Alignment, Order
+from capedit.models.decoding import Calibration, Scale
 from capedit.models.device import array, tensor
 from capedit.models.runtime import Images
 from capedit.models.tiger import Module, Tiger, TigerSight
@@ -98,11 +99,13 @@ class TigerTask:
         store: TokenSource,
         training: TigerTraining,
         examine: Callable[[TorchModules], Mapping[str, float]],
+        calibration: Calibration | None = None,
     ) -> None:
-        """`examine` scores the model on validation data."""
+        """`examine` scores the model on validation data. With a `calibration`, losses are of opinions as it reads them:
+        those of a model that was rewarded for its edits mean other probabilities than they say."""
         self._model, self._lesson, self._store, self._training = model, lesson, store, training
         self._modules = TorchModules(model, vocabulary)
-        self._examine = examine
+        self._examine, self._calibration = examine, calibration or Calibration()
         self._sampler = Sampler(Sentinels(START, END, MASK))
         self._slips = Slips(lesson.pairs) if training.slips else None
         self._trials = Trials(self._modules, self._make_rewards(vocabulary), training.flips)
@@ -259,12 +262,14 @@ class TigerTask:
         tags, match = (
             self._model.delete(text, sight) if module is Module.DELETE else (self._model.add(text, sight), None)
         )
+        read = self._calibration
+        tags = _read_tags(tags, read.delete if module is Module.DELETE else read.add)
         weights = self._label_weights(module, rows)
         losses: dict[str, Tensor] = {module: (weights * _cross_entropy(tags, rows.labels)).sum()}
         if match is not None:
             known = rows.fits >= 0
             losses["match"] = nn.functional.binary_cross_entropy_with_logits(
-                match[known], rows.fits[known].float(), reduction="sum"
+                _as_read(match[known], read.match), rows.fits[known].float(), reduction="sum"
             )
         if self._trials.rewards is not None:
             losses["reward"] = -(rows.worth * tags.softmax(-1)[..., CHANGE]).sum()
@@ -274,7 +279,8 @@ class TigerTask:
         self, text: TextInput, rows: Rows, sight: TigerSight, openings: Sequence[Opening]
     ) -> dict[str, Tensor]:
         at = (rows.labels != IGNORE).nonzero(as_tuple=True)
-        logits, opening = self._model.insert(text, sight, *at), rows.opening[at]
+        logits = _as_read(self._model.insert(text, sight, *at), self._calibration.insert)
+        opening = rows.opening[at]
         weights = self._label_weights(Module.INSERT, rows)[at]
         losses: dict[str, Tensor] = {Module.INSERT: (weights * _cross_entropy(logits, rows.labels[at])).sum()}
         if self._trials.rewards is not None:
@@ -298,6 +304,19 @@ class TigerTask:
         if name == Module.ADD:  # in Tagger_del, worth stands beside gold labels
             counted = counted & (rows.worth == 0)
         return counted * torch.where(rows.labels == KEEP, self._training.keep_weight, 1.0)
+
+
+def _as_read(logits: Tensor, scale: Scale) -> Tensor:
+    """As `Scale` itself does with arrays."""
+    return logits / scale.temperature + scale.shift
+
+
+def _read_tags(tags: Tensor, scale: Scale) -> Tensor:
+    """Logits of KEEP and change (…, 2) whose difference is read by a scale."""
+    if scale == Scale():
+        return tags
+    change = _as_read(tags[..., CHANGE] - tags[..., KEEP], scale)
+    return torch.stack([torch.zeros_like(change), change], -1)
 
 
 def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from capedit.edits import Alignment
 from capedit.errors import CapeditError
-from capedit.models.decoding import Knobs
+from capedit.models.decoding import Calibration, Knobs
 from capedit.models.device import placed
 from capedit.models.efficientnet import EfficientNetLite
 from capedit.models.efficientnet_onnx import export_onnx
@@ -41,10 +41,9 @@ class EyeRecipe:
         default_factory=lambda: TigerTraining(
             keep_weight=1.0,
             alignment=Alignment.SHORTEST,
-            right=0.2,
-            holes=0.4,
+            holes=0.3,
             word_noise=0.01,
-            factors={"delete": 2.0, "add": 0.5, "insert": 1.0, "match": 0.5},
+            factors={"delete": 2.0, "add": 0.3, "insert": 0.7, "match": 0.0},
         )
     )
     """What the editor would have needed to see."""
@@ -66,17 +65,19 @@ def train_eye(
     *,
     recipe: EyeRecipe | None = None,
     knobs: Knobs | None = None,
+    calibration: Calibration | None = None,
     workers: Workers | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, float]:
     """Train, or go on training. The network is left as it came out; returns figures of the images of `questions`.
 
-    `network` is the encoder whose tokens the editor reads, and `maps` what `export_body` makes of the images.
+    `network` is the encoder whose tokens the editor reads, and `maps` what `export_body` makes of the images. `knobs`
+    and `calibration` are the editor's: how it is used, and what its opinions mean.
     """
     recipe = recipe or EyeRecipe()
     if editor.model.config.concepts is None:
         raise CapeditError("the editor has no concept channel to tell the words of an image by")
-    material = material.without({question.image for question in questions}).with_unchanged()
+    material = material.without({question.image for question in questions})
     if not material.edits:
         raise CapeditError(f"{maps.path}: holds no image to train on")
     model, vocabulary = placed(editor.model), editor.vocabulary
@@ -87,10 +88,13 @@ def train_eye(
     examination, modules = Examination(asked, seen, knobs or Knobs()), TorchModules(model, vocabulary)
     task = EyeTask(
         eye,
-        TigerTask(model, vocabulary, lesson, maps, recipe.edits, lambda _: {}),
+        TigerTask(model, vocabulary, lesson, maps, recipe.edits, lambda _: {}, calibration),
         ConceptTask(model.concepts, model.concept_words, lesson, seen, targets),
         lesson,
-        lambda: examination.scores(examination.answers(modules, [question.reference for question in asked])),
+        maps,
+        lambda: examination.scores(
+            examination.answers(modules, [question.reference for question in asked], calibration=calibration)
+        ),
     )
     fit(task, config, out / "run", workers=workers, watch=watch)
     best = load_checkpoint(out / "run" / "best.safetensors")
