@@ -41,9 +41,10 @@ class EyeRecipe:
         default_factory=lambda: TigerTraining(
             keep_weight=1.0,
             alignment=Alignment.SHORTEST,
+            right=1.0,  # a calibration is fitted to as many right captions as wrong ones
             holes=0.3,
             word_noise=0.01,
-            factors={"delete": 2.0, "add": 0.3, "insert": 0.7, "match": 0.0},
+            factors={"delete": 2.0, "add": 0.3, "insert": 0.7, "match": 0.3},
         )
     )
     """What the editor would have needed to see."""
