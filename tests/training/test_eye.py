@@ -121,7 +121,7 @@ def test_another_encoder_than_the_editors_is_refused(
 ) -> None:
     write_encoder(made_network(seed=1), tmp_path / "other.onnx")
     assert run(*arguments(world, tmp_path / "out", "--encoder", str(tmp_path / "other.onnx"))) != 0
-    assert "reads the tokens of another one" in capsys.readouterr().err
+    assert "reads the tokens of another encoder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -168,6 +168,7 @@ def test_images_without_edits_teach_words_alone_and_the_editor_learns_nothing(wo
         ConceptTask(editor.concepts, editor.concept_words, lesson, SeenThrough(eye, maps), [Pair("4", [], [7])]),
         lesson,
         maps,
+        dict,
     )
     assert len(task) == 4  # two edits, and two images without
     lone, mixed = (task.batch(np.array(at), np.random.default_rng(0)) for at in ([2, 3], [2, 0]))

@@ -20,7 +20,7 @@ def build_eye(
     val: Annotated[list[Path], typer.Option(help="Instances whose images show which checkpoint is best.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; called again, it resumes.")],
     model: Annotated[str, typer.Option(help="The editor: a model folder, or `default`, the bundled one.")] = "default",
-    encoder: Annotated[str, typer.Option(help="Its encoder: an .onnx file, or `default`.")] = "default",
+    encoder: Annotated[str | None, typer.Option(help="Its encoder, an .onnx file; by default its own.")] = None,
     variant: Annotated[str, typer.Option(help="lite0, lite1 or lite2.")] = "lite2",
     frozen: Annotated[int, typer.Option(min=1, max=6, help="First stages that stay as they are.")] = 4,
     steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 850,
@@ -51,10 +51,11 @@ def build_eye(
     from capedit.vision.registry import encoder_path
 
     bundle, recipe = Bundle.load(find_bundle(model)), EyeRecipe(frozen_stages=frozen)
-    if GridEncoder(encoder_path(encoder)).hash != bundle.encoder:
-        raise CapeditError(f"--encoder {encoder}: {bundle.folder} reads the tokens of another one ({bundle.encoder})")
+    weights = encoder_path(encoder or bundle.own_encoder)
+    if GridEncoder(weights).hash != bundle.encoder:
+        raise CapeditError(f"{weights}: {bundle.folder} reads the tokens of another encoder ({bundle.encoder})")
     network = new_network(variant)
-    load_onnx(network, encoder_path(encoder))
+    load_onnx(network, weights)
     config = TrainConfig(
         steps,
         batch_size,

@@ -85,8 +85,8 @@ class EyeTask:
     """An example is an edit and the right captions of its image, or an image without edits and its captions."""
 
     name = "eye"
-    metric = "gain"
-    """Nats an image that its words cost less than at the start, on the images that are examined."""
+    metric = "CIDEr-D"
+    """Of what the editor makes of what it sees: that may get better while the words of an image do not."""
 
     def __init__(
         self,
@@ -95,9 +95,9 @@ class EyeTask:
         words: ConceptTask,
         lesson: Lesson,
         maps: TokenSource,
-        examine: Callable[[], Mapping[str, float]] = dict,
+        examine: Callable[[], Mapping[str, float]],
     ) -> None:
-        """`edits` and `words` are tasks of the eye's editor, learned from the same lesson. `examine` adds marks."""
+        """`edits` and `words` are tasks of the eye's editor, learned from the same lesson; `examine` is how it does."""
         self._eye, self._edits, self._words, self._examine = eye, edits, words, examine
         self._lesson, self._maps = lesson, maps
         edited = {pair.image for pair in lesson.pairs}
