@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from capedit.editing import Bundle, Editor, Runtime
+from capedit.editing.bundle import ENCODER
 from capedit.editing.editor import load_modules
 from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
@@ -167,6 +168,30 @@ def test_a_recipe_without_a_stage_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recipe.json").write_text(json.dumps(RECIPE | {"stages": []}))
     with pytest.raises(CapeditError, match=r"not a recipe.*it needs a stage"):
         Recipe.load(tmp_path / "recipe.json")
+
+
+def test_the_matching_head_of_a_trained_model_learns_alone_and_its_encoder_comes_along(
+    grown: Path, tmp_path: Path
+) -> None:
+    files = copytree(grown, tmp_path / "files")
+    begun, made = files / "run/model", files / "matched/model"
+    (begun / ENCODER).write_bytes(b"an encoder of its own")
+    (files / "recipe.json").write_text(
+        json.dumps({"name": "matched", "knobs": {}, "stages": [], "matching": {"steps": 2, "batch_size": 8}})
+    )
+    told = arguments(files, "matched")
+    at = told.index("--concepts")
+    del told[at : at + 2]
+    assert run(*told, "--start", str(begun)) == 0
+    before, after = (
+        dict(load_tiger(files / name / "weights.safetensors").named_parameters()) for name in ("run", "matched")
+    )
+    changed = {name for name, weight in after.items() if not torch.equal(weight, before[name])}
+    assert changed
+    assert all(name.startswith("match") for name in changed)
+    assert (made / ENCODER).read_bytes() == b"an encoder of its own"
+    assert run("export", str(files / "matched"), "--out", str(files / "int8"), "--bits", "int8") == 0
+    assert (files / "int8" / ENCODER).read_bytes() == b"an encoder of its own"
 
 
 @pytest.mark.parametrize("bits", ["torch", "fp32", "int8"])

@@ -55,6 +55,7 @@ def train(
     Images of `--val` are never trained on, whatever the files say. With `torchrun -m capedit train …` on many
     processes or GPUs.
     """
+    from capedit.editing.bundle import bring_encoder, find_bundle
     from capedit.models.concept_files import ConceptTable
     from capedit.models.device import choose_device, working_on
     from capedit.models.systems import SYSTEMS
@@ -101,6 +102,8 @@ def train(
         )
         if not workers.leads:
             return
+    if start is not None:
+        bring_encoder(find_bundle(start), output / "model")
     marks = _finish(trained, recipe.name, store.header.encoder_hash, output)
     _show(marks, output / "model", json=json)
 

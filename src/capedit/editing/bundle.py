@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, fields
 from hashlib import file_digest, sha256
 from pathlib import Path
+from shutil import copyfile
 from typing import Any, TypeVar
 
 from capedit.errors import CapeditError
@@ -85,6 +86,13 @@ class Bundle:
 def find_bundle(model: str | Path) -> Path:
     """The folder of a model: `default` is the bundled one."""
     return BUNDLED if model == "default" else Path(model)
+
+
+def bring_encoder(source: Path, folder: Path) -> None:
+    """A model that is made of another one reads the same tokens: if that has an encoder of its own, it comes along."""
+    if (source / ENCODER).is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        copyfile(source / ENCODER, folder / ENCODER)
 
 
 def folder_hash(folder: Path) -> str:

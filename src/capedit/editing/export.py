@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from capedit.editing.bundle import FORMAT, Bundle
+from capedit.editing.bundle import FORMAT, Bundle, bring_encoder
 from capedit.errors import CapeditError
 from capedit.models.accounting import parameters
 from capedit.models.decoding import Calibration, Knobs
@@ -62,6 +62,7 @@ def reexport(source: Path, folder: Path, bits: Bits) -> Bundle:
     description = Description(bundle.name, bundle.encoder, bundle.knobs, bundle.calibration)
     known = _facts(model, description, bits)
     card = {name: value for name, value in bundle.card.items() if name not in known}
+    bring_encoder(bundle.folder, folder)
     return export_bundle(model, bundle.vocabulary, replace(description, card=card), folder, bits=bits)
 
 

@@ -73,9 +73,9 @@ class Recipe:
             apart = [
                 TrainConfig(**told[name]) if name in told else None for name in ("grounding", "concepts", "matching")
             ]
-            if not stages:
-                raise ValueError("it needs a stage")
             shape = told.get("shape")
+            if not stages and (shape is not None or "matching" not in told):
+                raise ValueError("it needs a stage, or, for a trained model, `matching`")
             return cls(told["name"], told.get("min_count", 1), shape, told["knobs"], stages, *apart)
         except (ValueError, KeyError, TypeError) as error:
             raise CapeditError(f"{path}: not a recipe ({error!r})") from error

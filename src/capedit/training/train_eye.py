@@ -33,7 +33,7 @@ EXAMINED = 400
 class EyeRecipe:
     """What is trained, and from what."""
 
-    frozen_stages: int = 4
+    frozen_stages: int = 5
     """Stages that stay as they are."""
     grid: int = 4
     """The encoder's map is pooled to so many rows and columns."""
