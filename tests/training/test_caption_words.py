@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,14 +8,15 @@ from PIL import Image
 
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.efficientnet import LITE_CONFIGS, EfficientNetLite
-from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import Tail
 from capedit.training import TrainConfig, fit
-from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words, mirror
-from capedit.training.maps import MapCache, fill_map_cache
-from capedit.vision import GridEncoder
+from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTargets, concept_words
+from capedit.training.maps import fill_maps, maps_of, mirror
+from capedit.vision import FeatureStore
+from capedit.vision.extraction import find_images
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
+NAMES = [str(number) for number in range(24)]
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def table() -> CaptionTable:
 def network() -> EfficientNetLite:
     """With batch statistics measured on plain colours; without any, a random network maps everything to zero."""
     torch.manual_seed(0)
-    network = EfficientNetLite(LITE_CONFIGS["lite0"]).train()
+    network = EfficientNetLite(replace(LITE_CONFIGS["lite0"], resolution=32)).train()
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None
@@ -41,13 +43,13 @@ def network() -> EfficientNetLite:
 
 
 @pytest.fixture
-def maps(table: CaptionTable, network: EfficientNetLite, tmp_path: Path) -> MapCache:
-    paths = [tmp_path / f"{number}.png" for number in range(len(table))]
-    for number, path in enumerate(paths):
+def maps(table: CaptionTable, network: EfficientNetLite, tmp_path: Path) -> FeatureStore:
+    for number in range(len(table)):
         noise = np.random.default_rng(number).integers(0, 40, (32, 32, 3))
-        Image.fromarray((noise + np.array(list(COLOURS.values())[number % 3])).astype(np.uint8)).save(path)
-    export_onnx(network, tmp_path / "body.onnx", name="body", resolution=32, stages=5)
-    return fill_map_cache(paths, GridEncoder(tmp_path / "body.onnx", threads=1), tmp_path / "maps")
+        Image.fromarray((noise + np.array(list(COLOURS.values())[number % 3])).astype(np.uint8)).save(
+            tmp_path / f"{number}.png"
+        )
+    return fill_maps(network, 5, find_images([tmp_path]), tmp_path / "maps")
 
 
 def test_concept_words_are_those_that_say_something(table: CaptionTable) -> None:
@@ -61,14 +63,14 @@ def test_targets_are_shares_of_captions(table: CaptionTable) -> None:
 
 
 def test_the_encoder_learns_words_it_was_not_told_for_held_out_images(
-    table: CaptionTable, network: EfficientNetLite, maps: MapCache, tmp_path: Path
+    table: CaptionTable, network: EfficientNetLite, maps: FeatureStore, tmp_path: Path
 ) -> None:
     words = concept_words(table.captions, 5)
     targets = WordTargets(table, words)
     held_out = [0, 1, 2, 3, 4, 5]
     model = WordReader(Tail(network, first_stage=5), 1280, targets.mean(range(6, 24)))
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    task = CaptionWordsTask(model, maps, targets, held_out)
+    task = CaptionWordsTask(model, maps, NAMES, targets, held_out)
     config = TrainConfig(steps=120, batch_size=9, learning_rate=0.005, evaluate_every=10, checkpoint_every=120)
     figures = fit(task, config, tmp_path / "run")
     colours_are_worth = 3 * (np.log(3) - 2 / 3 * np.log(2))  # three words, each true of a third of the images
@@ -78,7 +80,7 @@ def test_the_encoder_learns_words_it_was_not_told_for_held_out_images(
 
 
 def test_half_of_the_images_are_seen_in_a_mirror(
-    table: CaptionTable, network: EfficientNetLite, maps: MapCache
+    table: CaptionTable, network: EfficientNetLite, maps: FeatureStore
 ) -> None:
     drawn = np.arange(2 * 9 * 4, dtype=np.float32).reshape(2, 9, 4)
     assert mirror(drawn)[0, :3].tolist() == drawn[0, 2::-1].tolist()
@@ -86,8 +88,8 @@ def test_half_of_the_images_are_seen_in_a_mirror(
 
     targets = WordTargets(table, concept_words(table.captions, 5))
     model = WordReader(Tail(network, first_stage=5), 1280, targets.mean(range(6, 24)))
-    task = CaptionWordsTask(model, maps, targets, [0, 1, 2, 3, 4, 5])
-    seen, plain = [], torch.from_numpy(maps.batch(np.arange(6, 24)))
+    task = CaptionWordsTask(model, maps, NAMES, targets, [0, 1, 2, 3, 4, 5])
+    seen, plain = [], torch.from_numpy(maps_of(maps, NAMES[6:]))
     mirrored = torch.from_numpy(mirror(plain.numpy()))
     for seed in range(20):
         batch = task.batch(np.arange(18), np.random.default_rng(seed)).maps

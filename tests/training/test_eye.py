@@ -19,11 +19,12 @@ from capedit.models.vocabulary import Vocabulary
 from capedit.pipeline.settings import Treatment
 from capedit.training.concepts import ConceptTask
 from capedit.training.eye import Eye, EyeTask, SeenThrough
+from capedit.training.maps import fill_maps
 from capedit.training.pairs import Lesson, Pair
 from capedit.training.tiger import TigerTask, TigerTraining
-from capedit.training.train_eye import EyeRecipe, export_body
-from capedit.vision import FeatureStore, GridEncoder, StoreWriter
-from capedit.vision.extraction import extract, find_images
+from capedit.training.train_eye import EyeRecipe
+from capedit.vision import FeatureStore, GridEncoder
+from capedit.vision.extraction import find_images
 from capedit.vision.grid import area_pooling
 from tests.calling import run
 from tests.editing.tiny import WORDS, tiny_config
@@ -128,11 +129,7 @@ def test_another_encoder_than_the_editors_is_refused(
 @pytest.fixture(scope="module")
 def maps(world: Path) -> FeatureStore:
     """What the frozen stages make of the pictures."""
-    export_body(read_network(world), world / "body.onnx", FROZEN)
-    body = GridEncoder(world / "body.onnx", threads=1)
-    with StoreWriter(world / "maps", body) as writer:
-        extract(find_images([world / "pictures"]), body, writer)
-    return FeatureStore(world / "maps")
+    return fill_maps(read_network(world), FROZEN.frozen_stages, find_images([world / "pictures"]), world / "maps")
 
 
 def read_network(world: Path) -> EfficientNetLite:

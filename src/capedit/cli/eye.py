@@ -42,12 +42,13 @@ def build_eye(
     from capedit.models.precision import Precision
     from capedit.training.config import TrainConfig
     from capedit.training.distributed import join_workers
+    from capedit.training.maps import fill_maps
     from capedit.training.material import ImageKeys, Material, read_questions
     from capedit.training.train_encoder import write_encoder
-    from capedit.training.train_eye import EyeRecipe, export_body, train_eye
+    from capedit.training.train_eye import EyeRecipe, train_eye
     from capedit.training.train_tiger import Start
-    from capedit.vision import FeatureStore, GridEncoder, StoreWriter
-    from capedit.vision.extraction import extract, find_images
+    from capedit.vision import FeatureStore, GridEncoder
+    from capedit.vision.extraction import find_images
     from capedit.vision.registry import encoder_path
 
     bundle, recipe = Bundle.load(find_bundle(model)), EyeRecipe(frozen_stages=frozen)
@@ -70,17 +71,16 @@ def build_eye(
     with join_workers() as workers, progress_bar() as progress:
         if workers.leads:
             output.mkdir(parents=True, exist_ok=True)
-            export_body(network, output / "body.onnx", recipe)
-            entries, body = find_images(images), GridEncoder(output / "body.onnx", threads=1)
+            entries = find_images(images)
             mapping = progress.add_task("maps", total=len(entries))
-            with StoreWriter(output / "maps", body) as writer:
-                extract(
-                    entries,
-                    body,
-                    writer,
-                    workers=os.cpu_count() or 1,
-                    report=lambda done: progress.update(mapping, completed=done.stored + done.already + done.failed),
-                )
+            fill_maps(
+                network,
+                recipe.frozen_stages,
+                entries,
+                output / "maps",
+                workers=os.cpu_count() or 1,
+                report=lambda done: progress.update(mapping, completed=done),
+            )
         workers.agree(True)  # maps are there
         maps = FeatureStore(output / "maps")
         keys = ImageKeys(maps)

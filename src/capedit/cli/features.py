@@ -50,8 +50,7 @@ def features(
         def show(current: Account) -> None:
             nonlocal account
             account = current
-            done = current.stored + current.already + current.failed
-            progress.update(task, completed=done, failed=current.failed)
+            progress.update(task, completed=current.done, failed=current.failed)
 
         interrupted = False
         try:

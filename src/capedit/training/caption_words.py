@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from capedit.data.builders.captions import CaptionTable
 from capedit.models.device import tensor
 from capedit.models.efficientnet_tail import Tail
-from capedit.training.maps import MapCache
+from capedit.training.maps import maps_of, mirror
 from capedit.training.task import LossTerm
+from capedit.vision.store import TokenSource
 
 EVALUATION_BATCH = 128
 LIKELIEST = 10
@@ -105,15 +106,17 @@ class CaptionWordsTask:
     def __init__(
         self,
         model: WordReader,
-        maps: MapCache,
+        maps: TokenSource,
+        images: Sequence[str],
         targets: WordTargets,
         held_out: Sequence[int],
         tail_rate: float = 0.2,
     ) -> None:
-        """Positions in `held_out` are never trained on. `tail_rate` is the tail's learning rate over the head's."""
-        if len(maps) != len(targets):
-            raise ValueError(f"maps of {len(maps)} images, but words of {len(targets)}")
-        self._model, self._maps, self._targets = model, maps, targets
+        """`maps` has each of `images`, of which `targets` has the words. Positions in `held_out` are never trained on.
+        `tail_rate` is the tail's learning rate over the head's."""
+        if len(images) != len(targets):
+            raise ValueError(f"{len(images)} images, but words of {len(targets)}")
+        self._model, self._maps, self._images, self._targets = model, maps, images, targets
         self._held_out, self._tail_rate = list(held_out), tail_rate
         self._train = np.setdiff1d(np.arange(len(targets)), self._held_out)
         prior = targets.mean(self._train.tolist())
@@ -129,7 +132,8 @@ class CaptionWordsTask:
         return len(self._train)
 
     def fingerprint(self) -> str:
-        parts = [self._maps.header, len(self._targets), self._held_out, self._tail_rate, self._model.score.weight.shape]
+        parts = [self._maps.header.encoder_hash, self._images, self._held_out, self._tail_rate]
+        parts += [self._model.score.weight.shape]
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
     def batch(self, indices: NDArray[np.int64], rng: np.random.Generator) -> Batch:
@@ -164,16 +168,10 @@ class CaptionWordsTask:
         return self._tail_rate if parameter.startswith("tail.") else 1.0
 
     def _batch(self, positions: NDArray[np.int64], mirrored: NDArray[np.bool_] | None = None) -> Batch:
-        maps = self._maps.batch(positions)
+        maps = maps_of(self._maps, [self._images[at] for at in positions])
         if mirrored is not None:
             maps[mirrored] = mirror(maps[mirrored])
         return Batch(tensor(maps), self._targets.batch(positions.tolist()))
-
-
-def mirror(maps: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Square maps (B, cells, C) with left and right exchanged."""
-    side = round(maps.shape[1] ** 0.5)
-    return maps.reshape(len(maps), side, side, maps.shape[2])[:, :, ::-1].reshape(maps.shape)
 
 
 def _loss(logits: Tensor, targets: Tensor) -> Tensor:

@@ -21,8 +21,8 @@ from capedit.models.precision import Precision, computing_in
 from capedit.models.tiger import Tiger
 from capedit.models.vilbert import VisionInput
 from capedit.training import tiger
-from capedit.training.caption_words import mirror
 from capedit.training.concepts import ConceptTask
+from capedit.training.maps import maps_of, mirror
 from capedit.training.pairs import Lesson
 from capedit.training.task import LossTerm
 from capedit.training.tiger import TigerTask
@@ -56,7 +56,7 @@ class Eye(nn.Module):
 
 
 class SeenThrough:
-    """Images as an eye sees them now. Their maps are in a store, after a first token that stands for the whole."""
+    """Images as an eye sees them now, by their maps."""
 
     def __init__(self, eye: Eye, maps: TokenSource, precision: Precision = Precision.FULL) -> None:
         self._eye, self._maps, self._precision = eye, maps, precision
@@ -68,7 +68,7 @@ class SeenThrough:
     @torch.no_grad()
     def batch(self, image_ids: Sequence[str]) -> TokenBatch:
         with computing_in(self._precision):
-            seen = self._eye(tensor(self._maps.batch(image_ids).features[:, 1:]))
+            seen = self._eye(tensor(maps_of(self._maps, image_ids)))
         counts = np.full(len(image_ids), seen.features.shape[1])
         return TokenBatch(array(seen.features), array(seen.locations), counts)
 
@@ -123,7 +123,7 @@ class EyeTask:
         edits, step = self._edits.batch(edited, rng), int(rng.integers(2**32))
         images = [self._lesson.pairs[at].image for at in edited]
         images += [self._lone[at - len(self._edits)] for at in lone]
-        maps = self._maps.batch(images).features[:, 1:]
+        maps = maps_of(self._maps, images)
         turned = [np.random.default_rng([step, int(at)]).integers(2) for at in (*edited, *lone)]
         mirrored = np.array(turned, bool)
         maps[mirrored] = mirror(maps[mirrored])

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from capedit.data.builders.captions import CaptionTable
+from capedit.errors import CapeditError
 from capedit.models.concept_files import ConceptTable
 from capedit.models.device import CPU, placed, working_on
 from capedit.models.efficientnet import EfficientNetLite
@@ -19,8 +20,9 @@ from capedit.training.caption_words import CaptionWordsTask, WordReader, WordTar
 from capedit.training.checkpoint import load_checkpoint, load_into
 from capedit.training.config import TrainConfig
 from capedit.training.loop import Progress, fit
-from capedit.training.maps import fill_map_cache
+from capedit.training.maps import fill_maps
 from capedit.vision import GridEncoder
+from capedit.vision.extraction import ImageEntry
 from capedit.vision.grid import area_pooling
 
 ENCODER, CONCEPTS = "encoder.onnx", "concepts.safetensors"
@@ -62,15 +64,16 @@ def train_encoder(
     With `start`, the concept head of an encoder that was trained before, words and all, is trained further.
 
     `out` gets `encoder.onnx`, `concepts.safetensors` and `figures.json`. `maps` is where the frozen stages' maps are
-    kept (about 70 KB an image; default `out/maps`). Called again, it goes on where it was.
+    kept (about 70 KB an image; default `out/maps`). Called again, it goes on where it was. Images that cannot be read
+    are left out.
     """
     recipe = recipe or EncoderRecipe()
     out.mkdir(parents=True, exist_ok=True)
-    body = out / "body.onnx"
-    if not body.exists():
-        export_onnx(network, body, name="body", stages=recipe.frozen_stages)
-    pictures = [picture(image) for image in table.image_ids.tolist()]
-    cache = fill_map_cache(pictures, GridEncoder(body, threads=1), maps or out / "maps", workers=workers, report=report)
+    entries = [ImageEntry(str(image), picture(image)) for image in table.image_ids.tolist()]
+    store = fill_maps(network, recipe.frozen_stages, entries, maps or out / "maps", workers=workers, report=report)
+    table = table.only(lambda image: str(image) in store)
+    if len(table) <= recipe.held_out:
+        raise CapeditError(f"{store.path}: maps of {len(table)} captioned images, more than {recipe.held_out} needed")
     words = concept_words(table.captions, recipe.words) if start is None else list(start.words)
     targets = WordTargets(table, words)
     held_out = np.sort(np.random.default_rng(config.seed).choice(len(table), recipe.held_out, replace=False))
@@ -81,7 +84,8 @@ def train_encoder(
         if start is not None:
             model.score.load_state_dict({"weight": start.weight, "bias": start.bias})
     placed(model)
-    task = CaptionWordsTask(model, cache, targets, held_out.tolist(), recipe.tail_rate)
+    images = list(map(str, table.image_ids.tolist()))
+    task = CaptionWordsTask(model, store, images, targets, held_out.tolist(), recipe.tail_rate)
     fit(task, config, out / "run", watch=watch)
 
     best = load_checkpoint(out / "run" / "best.safetensors")

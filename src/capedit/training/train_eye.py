@@ -9,7 +9,6 @@ from capedit.errors import CapeditError
 from capedit.models.decoding import Calibration, Knobs
 from capedit.models.device import placed
 from capedit.models.efficientnet import EfficientNetLite
-from capedit.models.efficientnet_onnx import export_onnx
 from capedit.models.efficientnet_tail import Tail
 from capedit.models.tiger_torch import TorchModules
 from capedit.training.checkpoint import load_checkpoint, load_into
@@ -50,11 +49,6 @@ class EyeRecipe:
     """What the editor would have needed to see."""
 
 
-def export_body(network: EfficientNetLite, path: Path, recipe: EyeRecipe) -> None:
-    """The stages that stay as they are, as an encoder whose features are maps (for `capedit features`)."""
-    export_onnx(network, path, name=f"first {recipe.frozen_stages} stages", stages=recipe.frozen_stages)
-
-
 def train_eye(
     network: EfficientNetLite,
     editor: Start,
@@ -72,8 +66,8 @@ def train_eye(
 ) -> dict[str, float]:
     """Train, or go on training. The network is left as it came out; returns figures of the images of `questions`.
 
-    `network` is the encoder whose tokens the editor reads, and `maps` what `export_body` makes of the images. `knobs`
-    and `calibration` are the editor's: how it is used, and what its opinions mean.
+    `network` is the encoder whose tokens the editor reads, and `maps` what its frozen stages make of the images.
+    `knobs` and `calibration` are the editor's: how it is used, and what its opinions mean.
     """
     recipe = recipe or EyeRecipe()
     if editor.model.config.concepts is None:

@@ -31,6 +31,11 @@ class Account:
     already: int = 0
     failed: int = 0
 
+    @property
+    def done(self) -> int:
+        """How many images nothing is left to do for."""
+        return self.stored + self.already + self.failed
+
 
 @dataclass(frozen=True)
 class ImageEntry:
