@@ -171,7 +171,7 @@ def test_a_recipe_without_a_stage_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_matching_head_of_a_trained_model_learns_alone_and_its_encoder_comes_along(
-    grown: Path, tmp_path: Path
+    grown: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = copytree(grown, tmp_path / "files")
     begun, made = files / "run/model", files / "matched/model"
@@ -182,6 +182,8 @@ def test_the_matching_head_of_a_trained_model_learns_alone_and_its_encoder_comes
     told = arguments(files, "matched")
     at = told.index("--concepts")
     del told[at : at + 2]
+    assert run(*told) == 1  # nothing to go on from
+    assert "--start" in capsys.readouterr().err
     assert run(*told, "--start", str(begun)) == 0
     before, after = (
         dict(load_tiger(files / name / "weights.safetensors").named_parameters()) for name in ("run", "matched")

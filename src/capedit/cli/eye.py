@@ -17,7 +17,7 @@ def build_eye(
     images: Annotated[list[Path], typer.Option(help="Pictures: folders, files, or .txt lists of paths.")],
     edits: Annotated[list[Path], typer.Option(help="Captions to learn from, wrong and right, in any format.")],
     captions: Annotated[list[Path], typer.Option(help="Right captions of the images, in any format.")],
-    val: Annotated[list[Path], typer.Option(help="Instances whose images show which checkpoint is best.")],
+    val: Annotated[list[Path], typer.Option(help="Instances to examine it by; their images are never trained on.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; called again, it resumes.")],
     model: Annotated[str, typer.Option(help="The editor: a model folder, or `default`, the bundled one.")] = "default",
     encoder: Annotated[str | None, typer.Option(help="Its encoder, an .onnx file; by default its own.")] = None,

@@ -128,9 +128,9 @@ def setup(
     captions = [caption for _, caption in material.right]
     captions += [caption for _, source, target in material.edits for caption in (source, target)]
     vocabulary = Vocabulary.from_captions(captions, recipe.min_count)
-    torch.manual_seed(recipe.stages[0].train.seed)
     known = 0 if concepts is None else len(concepts.words)
-    config = recipe.config(len(vocabulary), store.header.dim, known)
+    config = recipe.config(len(vocabulary), store.header.dim, known)  # refuses recipes for trained models
+    torch.manual_seed(recipe.stages[0].train.seed)
     with working_on(CPU):  # the same start on every device
         if concepts is None or config.concepts is None:
             model = Tiger(config)
